@@ -9,7 +9,7 @@ from bisect import bisect_right
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from keda_gpu_scaler.decision.pod_state import is_freed
+from keda_gpu_scaler.decision.pod_state import NEVER, is_freed
 from keda_gpu_scaler.snapshot.snapshot import Pod
 from keda_gpu_scaler.snapshot.targets import grace_seconds
 from keda_gpu_scaler.spec.spec import TriggerSpec
@@ -43,8 +43,8 @@ def activity(spec: TriggerSpec, pods: Iterable[Pod], at: float, now: float) -> A
             values = gpu.values[bisect_right(gpu.times, since) :]
             if values:
                 peaks.append(max(values))
-        until = pod.ended_at if is_freed(spec, pod, at) else None
-        covered = covered and _covered(pod, since, at if until is None else until)
+        until = pod.ended_at if is_freed(spec, pod, at) else at
+        covered = covered and _covered(pod, since, until)
         averaged = averaged and pod.averaged
     busiest = max(peaks, default=None)
     return Activity(
@@ -58,9 +58,7 @@ def activity(spec: TriggerSpec, pods: Iterable[Pod], at: float, now: float) -> A
 def _covered(pod: Pod, since: float, at: float) -> bool:
     if pod.contradicted_at > since:  # it may have worked then
         return False
-    ready_since = None if pod.status is None else pod.status.ready_since
-    start = since if pod.first_seen is None else max(since, pod.first_seen)
-    start = start if ready_since is None else max(start, ready_since)
+    start = max(since, pod.first_seen, pod.status.ready_since if pod.status else NEVER)
     grace = grace_seconds(pod.scrape_interval_seconds)
     is_current = False
     for gpu in pod.gpus:

@@ -10,18 +10,17 @@ hold where the sum holds and can only raise it, so they never ask for fewer repl
 
 from keda_gpu_scaler.decision import load
 from keda_gpu_scaler.decision.load import MeasuredWorkload
-from keda_gpu_scaler.decision.pod_state import PodState, full_load
-from keda_gpu_scaler.spec.spec import TriggerSpec
+from keda_gpu_scaler.decision.pod_state import PodState
 
 
-def value(spec: TriggerSpec, workload: MeasuredWorkload) -> float | None:
+def value(workload: MeasuredWorkload) -> float | None:
     """Return the number, or None to hold."""
-    expected, awaited = len(workload.replicas), _awaited(spec, workload)
-    added, is_exact = _added(spec, workload)
+    spec, expected, awaited = workload.spec, len(workload.replicas), _awaited(workload)
+    added, is_exact = _added(workload)
     least, on_target = workload.total + added, (expected + awaited) * spec.threshold
     if (is_exact and not awaited) or least > (1 + load.TOLERANCE) * on_target:
         if spec.aggregation.is_for_all:
-            return workload.total_by(spec.aggregation) + added
+            return workload.asked + added
         # The HPA multiplies it by the Ready replicas, and one that is missing may be none.
         ready = expected - len(workload.of(PodState.MISSING))
         is_lower = ready < expected and least * ready <= expected**2 * spec.threshold
@@ -32,17 +31,16 @@ def value(spec: TriggerSpec, workload: MeasuredWorkload) -> float | None:
     return kept if spec.aggregation.is_for_all else kept / expected
 
 
-def _awaited(spec: TriggerSpec, workload: MeasuredWorkload) -> int:
+def _awaited(workload: MeasuredWorkload) -> int:
     """Return the replicas that are waited for: those there are have enough to do for more."""
-    shown = max(workload.sums.summed, workload.sums.newest)
-    if not workload.pending or shown > len(workload.replicas) * spec.threshold:
+    shown, threshold = max(workload.sums.summed, workload.sums.newest), workload.spec.threshold
+    if not workload.pending or shown > len(workload.replicas) * threshold:
         return workload.pending
-    peak = load.peak(spec, workload.of(PodState.MEASURED))
-    is_busy = peak > spec.threshold or peak >= full_load(spec, workload.reported)
-    return workload.pending if is_busy else 0
+    peak = workload.peak()
+    return workload.pending if peak > threshold or peak >= workload.full else 0
 
 
-def _added(spec: TriggerSpec, workload: MeasuredWorkload) -> tuple[float, bool]:
+def _added(workload: MeasuredWorkload) -> tuple[float, bool]:
     """Return what replicas do that work unseen, and whether the sum with it is exact.
 
     One that never reported is on its target, and above it if the others are: it can raise, and is
@@ -53,8 +51,8 @@ def _added(spec: TriggerSpec, workload: MeasuredWorkload) -> tuple[float, bool]:
     # All are measured except some that never reported, and these are no majority.
     if unseen <= measured == len(workload.replicas) - unseen:
         is_exact = measured > 0 and not (workload.sums.is_untold or workload.sums.is_brief)
-        return unseen * max(workload.mean, spec.threshold), is_exact
-    if min(workload.measured, default=0.0) < full_load(spec, workload.reported):
+        return unseen * max(workload.mean, workload.spec.threshold), is_exact
+    if min(workload.measured, default=0.0) < workload.full:
         return 0.0, False
     silent = len(workload.of(PodState.SILENT))
     if workload.wanted is not None:

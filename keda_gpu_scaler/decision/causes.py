@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from keda_gpu_scaler.decision import load
+from keda_gpu_scaler.decision.reasons import counted
 from keda_gpu_scaler.query import profiles
 from keda_gpu_scaler.query.profiles import dcgm
 from keda_gpu_scaler.query.promql_texts import LOOK_PODS
@@ -71,7 +72,7 @@ class Unread(NamedTuple):
 
 def unread(spec: TriggerSpec, view: NamespaceSnapshot) -> Unread:
     pods = [pod for pod in load.pods_of(spec, view) if not pod.ended]
-    asking = {None if pod.status is None else pod.status.asks_gpu for pod in pods}
+    asking = {pod.asks_gpu for pod in pods}
     asks = True if True in asking else None if None in asking or not pods else False
     names = {pod.name for pod in pods}
     shown = {pod.name for pod in view.pods.values() if pod.was_seen and not pod.ended}
@@ -112,7 +113,7 @@ def _of_series(
     counting = [row for row in shown if not look.jobs or row.get("job") in look.jobs]
     if not counting:
         jobs = tuple(sorted({row.get("job", "") for row in shown}))
-        one = _count(len(jobs), "job")
+        one = counted(len(jobs), "job")
         why = f"exporter_jobs leaves out {one}, which alone would show {_names(shown)[0]}"
         return Cause(NO_SERIES, why, "let the operator add it to exporter_jobs", jobs)
     by = {(row.get("job"), profiles.BY_METRIC[row["__name__"]]) for row in counting}
@@ -267,23 +268,23 @@ def _others_named(workload: Unread, series: Iterable[Labels], naming: Sequence[L
     here, ours = workload.spec.pods.namespace, workload.spec.workload
     names = {row["__name__"] for row in naming}
     if workload.own:
-        why = f"exporters show {_count(workload.own, 'pod')} of {ours}, and not all"
+        why = f"exporters show {counted(workload.own, 'pod')} of {ours}, and not all"
         return Cause(NO_PODS, why, "check the exporters on the nodes of the others")
     if workload.others:
-        count = _count(len(workload.others), "other pod")
+        count = counted(len(workload.others), "other pod")
         why = f"exporters show {count} of namespace {here}, and none of {ours}"
         cure = "name the workload of these pods, or check the exporters on the nodes of its own"
         return Cause(NO_PODS, why, cure, workload.others)
     named = [profiles.namings(row)[0] for row in naming]
     own = {each.pod for each in named if each.namespace == here}
     if own:
-        why = f"the source has {_listed(names)} of {_count(len(own), 'pod')} of namespace {here}"
+        why = f"the source has {_listed(names)} of {counted(len(own), 'pod')} of namespace {here}"
         cure = f"compare their names, labels and numbers with what is read of {ours}"
         return Cause(NO_PODS, f"{why}, which are not read", cure, tuple(sorted(own)))
     spaces = tuple(sorted({each.namespace for each in named}))
     of_job = Counter((row["__name__"], row.get("job")) for row in naming)
     least = "at least " if max(of_job.values()) >= LOOK_PODS else ""
-    count = f"{least}{_count(len(spaces), 'other namespace')}"
+    count = f"{least}{counted(len(spaces), 'other namespace')}"
     why = f"exporters show pods of {count}, and none of namespace {here}"
     cure = "correct the namespace, or check the exporters on the nodes of its pods"
     for name, to_name_pods in _exporters(series).items():
@@ -315,7 +316,3 @@ def _listed(names: Iterable[str]) -> str:
     ordered = sorted(names)
     more = len(ordered) - _SHOWN
     return ", ".join(ordered[:_SHOWN]) + (f" and {more} more" if more > 0 else "")
-
-
-def _count(count: int, noun: str) -> str:
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"

@@ -58,27 +58,12 @@ class Decision:
     activated: bool = False
     """A GPU above activationThreshold or another signal said active: the only thing that
     StreamIsActive may push."""
-    average: float | None = None
-    """Load per replica, for display."""
     expected: int = 0
     """Replicas that should report."""
-    wanted: int | None = None
-    """Replicas that the owner asks for by its own count; None: not known."""
-    measured: int = 0
-    """Replicas with a known load."""
     reporting_pods: int = 0
     """Pods that report right now."""
-    evidence: EvidenceSource | None = None
-    """The evidence source for which pods there are; None: there is no snapshot yet."""
-    ignored: tuple[str, ...] = ()
-    """Ready pods that ask for no GPU and never showed one, while others of the workload did."""
-    unseen: tuple[str, ...] = ()
-    """Ready replicas that may ask for a GPU, of which no exporter ever showed one."""
-    unschedulable: int = 0
-    """Replicas with a pod that has no node, as far as the cluster shows it; no answer rests on
-    them."""
-    unschedulable_since: float | None = None
-    """Since when the first of them is; None: there is none."""
+    wanted: int | None = None
+    """Replicas that the owner asks for by its own count; None: not known."""
     remembered: State | None = None
     """The last known state, if the load is unknown now; None: nothing is remembered."""
     unlisted: str = ""
@@ -88,8 +73,24 @@ class Decision:
     shows_no_gpu: bool = False
     """Its pods have been Ready for long, and no exporter ever showed one: exporters say nothing of
     its servers, of which none is missing."""
+
+    # For people; no replica rests on what follows.
+    average: float | None = None
+    """Load per replica."""
+    measured: int = 0
+    """Replicas with a known load."""
+    evidence: EvidenceSource | None = None
+    """The evidence source for which pods there are; None: there is no snapshot yet."""
+    ignored: tuple[str, ...] = ()
+    """Ready pods that ask for no GPU and never showed one, while others of the workload did."""
+    unseen: tuple[str, ...] = ()
+    """Ready replicas that may ask for a GPU, of which no exporter ever showed one."""
+    unschedulable: int = 0
+    """Replicas with a pod that has no node, as far as the cluster shows it."""
+    unschedulable_since: float | None = None
+    """Since when the first of them is; None: there is none."""
     futile: str = ""
-    """The last scale-out, as a sentence, if it did not help; no answer rests on it."""
+    """The last scale-out, as a sentence, if it did not help."""
 
     @property
     def is_zero_by_choice(self) -> bool:
@@ -140,78 +141,64 @@ def decide(spec: TriggerSpec, view: NamespaceSnapshot, context: Context) -> Deci
     pods = load.pods_of(spec, view)
     workload = load.workload(spec, pods, view, context.now)
     unlisted = unlisted_workload(spec, view, context.now, pods)
-    state = State.UNKNOWN if unlisted else _state(spec, view, workload, context.now)
-    asked = _state_by_asking(spec, view, pods, context) if state.is_gone else None
+    state = State.UNKNOWN if unlisted else _state(workload, context.now)
+    asked = _state_by_asking(workload, context) if state.is_gone else None
     if asked is not None:
         state, workload = asked, replace(workload, is_only_asked_about=True)
     is_known = state is not State.UNKNOWN
-    number = _number(spec, view, state, workload)
+    measured = workload.measured if is_known else ()
+    number = _number(state, workload)
     busy = activity.activity(spec, pods, view.at, context.now)
-    is_active = _is_active(spec, state, view, workload, busy)
     is_fresh = context.now - view.at <= spec.max_age_seconds
-    is_unread = not unlisted and _is_unread(spec, state, workload, view)
     decided = Decision(
         state=state,
-        reason=unlisted
-        or _reason(spec, view, state, workload, busy, number=number, context=context),
+        reason=unlisted or _reason(state, workload, busy, number, context),
         value=number,
-        active=is_active if is_known else None,
+        active=_is_active(state, workload, busy) if is_known else None,
         activated=busy.active,
-        average=workload.mean if is_known and workload.measured else None,
+        average=workload.mean if measured else None,
         expected=len(workload.replicas),
         wanted=workload.wanted if is_fresh else None,
-        measured=len(workload.measured) if is_known else 0,
+        measured=len(measured),
         reporting_pods=workload.reporting_pods,
         evidence=view.evidence_source,
         ignored=workload.ignored,
         unseen=workload.names(PodState.UNSEEN),
         unlisted=unlisted,
-        is_unread=is_unread,
-        shows_no_gpu=spec.is_by_demand
-        and is_fresh
-        and load.are_pods_known(spec, view)
-        and _shows_no_gpu(workload, view),
+        is_unread=not unlisted and _is_unread(state, workload),
+        shows_no_gpu=is_fresh and _shows_no_gpu(workload),
         # What was known before was about other pods than those of the scale target.
         remembered=None if is_known or unlisted else context.remembered,
     )
     if not is_known:
-        is_listed = is_fresh and _is_listed(view, workload)
+        is_listed = is_fresh and workload.is_listed
         decided = _by_on_unknown(spec, decided, context, is_listed=is_listed)
-    return _with_troubles(spec, pods, decided, view.at) if is_fresh else decided
+    return _with_troubles(workload, decided) if is_fresh else decided
 
 
-def _number(
-    spec: TriggerSpec, view: NamespaceSnapshot, state: State, workload: MeasuredWorkload
-) -> float | None:
+def _number(state: State, workload: MeasuredWorkload) -> float | None:
     """Return the number of the load; None: hold."""
     if state is State.EMPTY:
         return 0.0
-    is_summed = state is not State.UNKNOWN and view.is_complete and not spec.is_by_demand
-    return bounds.value(spec, workload) if is_summed else None
+    is_summed = state is not State.UNKNOWN and not workload.spec.is_by_demand
+    return bounds.value(workload) if is_summed and workload.view.is_complete else None
 
 
-def _reason(  # noqa: PLR0913 - what there is to say something about
-    spec: TriggerSpec,
-    view: NamespaceSnapshot,
-    state: State,
-    workload: MeasuredWorkload,
-    busy: Activity,
-    *,
-    number: float | None,
-    context: Context,
+_BY_REPLICAS = {
+    State.MEASURED: reasons.measured,
+    State.STARTING: reasons.starting,
+    State.PARTIAL: reasons.partial,
+}
+
+
+def _reason(
+    state: State, workload: MeasuredWorkload, busy: Activity, number: float | None, context: Context
 ) -> str:
-    match state:
-        case State.MEASURED:
-            return reasons.measured(spec, workload, busy, number)
-        case State.STARTING:
-            return reasons.starting(spec, workload, busy, number)
-        case State.PARTIAL:
-            return reasons.partial(spec, workload, busy, number)
-        case State.EMPTY:
-            return reasons.empty(spec, view.evidence_source)
-        case State.ENDED:
-            return reasons.ended(spec, workload)
-    return reasons.unknown(spec, view, workload, context.now - view.at, context.trouble)
+    if state in _BY_REPLICAS:
+        return _BY_REPLICAS[state](workload, busy, number)
+    if state is State.UNKNOWN:
+        return reasons.unknown(workload, context.now - workload.view.at, context.trouble)
+    return reasons.empty(workload) if state is State.EMPTY else reasons.ended(workload)
 
 
 def unlisted_workload(
@@ -228,16 +215,16 @@ def unlisted_workload(
     return reasons.unlisted(spec, owner, evidence) if evidence.lacks(owner) else ""
 
 
-def _is_unread(
-    spec: TriggerSpec, state: State, workload: MeasuredWorkload, view: NamespaceSnapshot
-) -> bool:
+def _is_unread(state: State, workload: MeasuredWorkload) -> bool:
     """Tell whether exporters do not show what they should have shown by now.
 
     A workload of which nothing was ever seen, by exporters alone, may be one that they do not show.
     """
+    view = workload.view
     if not workload.pods and view.evidence is None:
         return state in {State.ENDED, State.UNKNOWN, State.STARTING}
-    if workload.is_only_asked_about or (spec.query is not None and not workload.replicas):
+    has_query = workload.spec.query is not None
+    if workload.is_only_asked_about or (has_query and not workload.replicas):
         return state in {State.UNKNOWN, State.STARTING}
     return any(
         reported.state in NOT_SEEN
@@ -247,30 +234,30 @@ def _is_unread(
     )
 
 
-def _shows_no_gpu(workload: MeasuredWorkload, view: NamespaceSnapshot) -> bool:
+def _shows_no_gpu(workload: MeasuredWorkload) -> bool:
     """Tell whether every pod is Ready, for so long that exporters that show GPUs of it would have.
 
     No pod may be overlooked, now or in the last hour: one that was shown works unseen.
     """
-    evidence = view.evidence
-    if evidence is None or not (evidence.absence_known and view.shows_every_pod):
+    spec, view = workload.spec, workload.view
+    is_listed = view.evidence is not None and view.evidence.absence_known and view.shows_every_pod
+    if not (spec.is_by_demand and is_listed and load.are_pods_known(spec, view)):
         return False
+    ready = view.at - NO_GPU_SECONDS
     return bool(workload.replicas and not workload.pending) and all(
         not pod.was_seen
-        and (pod.ended or bool(pod.status and pod.status.is_ready))
-        and (pod.ended or view.at - ready_since(pod) >= NO_GPU_SECONDS)
+        and (pod.ended or (pod.status and pod.status.ready and ready_since(pod) <= ready))
         for pod in workload.pods
     )
 
 
-def _state(
-    spec: TriggerSpec, view: NamespaceSnapshot, workload: MeasuredWorkload, now: float
-) -> State:
+def _state(workload: MeasuredWorkload, now: float) -> State:
     """Return the state of a workload at the time of the answer."""
+    spec, view = workload.spec, workload.view
     if now - view.at > spec.max_age_seconds or not load.are_pods_known(spec, view):
         return State.UNKNOWN
     if not workload.replicas:
-        return _state_without_replicas(spec, view, workload)
+        return _state_without_replicas(workload)
     are_freed = all(is_freed(spec, reported.pod, view.at) for reported in workload.reported)
     if not workload.reporting_pods and not are_freed:
         return State.UNKNOWN
@@ -281,13 +268,12 @@ def _state(
     return State.PARTIAL if workload.of(*NOT_SEEN) else State.STARTING
 
 
-def _state_without_replicas(
-    spec: TriggerSpec, view: NamespaceSnapshot, workload: MeasuredWorkload
-) -> State:
+def _state_without_replicas(workload: MeasuredWorkload) -> State:
     """Return the state if no pod should report: none is Ready yet, or there is none."""
+    spec, view = workload.spec, workload.view
     if workload.not_ready:
         return State.STARTING
-    if _is_listed(view, workload):
+    if workload.is_listed:
         return State.UNKNOWN  # a pod exists, but its state is unknown
     evidence, owner = None if spec.only_shown else view.evidence, spec.pods.owner
     is_absent = bool(workload.ended_pods) or view.absence_known
@@ -300,37 +286,29 @@ def _state_without_replicas(
     return State.ENDED if is_absent else State.UNKNOWN
 
 
-def _state_by_asking(
-    spec: TriggerSpec, view: NamespaceSnapshot, pods: Sequence[Pod], context: Context
-) -> State | None:
+def _state_by_asking(workload: MeasuredWorkload, context: Context) -> State | None:
     """Return the state where the HPA asks about replicas that no exporter shows, else None.
 
     It may ask once more about pods that have just gone, and what the cluster has said since holds.
     """
-    gone_at = max((pod.last_seen for pod in pods), default=NEVER) + HPA_SECONDS
+    gone_at = max((pod.last_seen for pod in workload.pods), default=NEVER) + HPA_SECONDS
     if context.asking is None or context.asking.at < gone_at:
         return None
-    since = max(context.asking.since, gone_at)
-    if view.evidence is not None and since <= view.evidence.scraped_at:
+    since, evidence = max(context.asking.since, gone_at), workload.view.evidence
+    if evidence is not None and since <= evidence.scraped_at:
         return None
-    is_young = context.now - since < spec.start_timeout_seconds
+    is_young = context.now - since < workload.spec.start_timeout_seconds
     return State.STARTING if is_young else State.UNKNOWN
 
 
-def _is_active(
-    spec: TriggerSpec,
-    state: State,
-    view: NamespaceSnapshot,
-    workload: MeasuredWorkload,
-    busy: Activity,
-) -> bool:
+def _is_active(state: State, workload: MeasuredWorkload, busy: Activity) -> bool:
     """Tell whether a GPU is in use or may be: unseen or starting pods, or a window not covered."""
+    spec, view = workload.spec, workload.view
     if busy.active or workload.of(PodState.STARTING) or workload.is_only_asked_about:
         return True
-    evidence = view.evidence
-    if state.is_gone and workload.wanted and evidence is not None:
+    if state.is_gone and workload.wanted and view.evidence is not None:
         # Its pods end, and its owner asks for others: a rollout that recreates them.
-        is_listed = workload.last_listed >= evidence.scraped_at
+        is_listed = workload.last_listed >= view.evidence.scraped_at
         return is_listed and view.at - workload.ending_since > ENDING_SECONDS
     is_known = state is State.MEASURED or (
         state is State.PARTIAL
@@ -341,11 +319,6 @@ def _is_active(
         )
     )
     return not busy.covered if is_known else bool(workload.replicas)
-
-
-def _is_listed(view: NamespaceSnapshot, workload: MeasuredWorkload) -> bool:
-    """Tell whether the cluster's newest list has a pod that has not ended and may have a GPU."""
-    return view.evidence is not None and workload.last_alive >= view.evidence.scraped_at
 
 
 def unknown(spec: TriggerSpec, why: str, context: Context) -> Decision:
@@ -389,23 +362,21 @@ def _by_on_unknown(
     return replace(decided, active=active, reason=f"{why}: {kept}{held}")
 
 
-def _with_troubles(
-    spec: TriggerSpec, pods: Sequence[Pod], decided: Decision, at: float
-) -> Decision:
+def _with_troubles(workload: MeasuredWorkload, decided: Decision) -> Decision:
     """Return the decision with the metrics named that are stuck, and the unschedulable replicas.
 
     The answer is the same. A group is unschedulable if one of its pods is.
     """
-    said = reasons.stuck(pods)
+    said = reasons.stuck(workload.pods)
     waiting = [
-        (pod.status.unschedulable, replica_of(spec, pod))
-        for pod in pods
+        (pod.status.unschedulable, replica_of(workload.spec, pod))
+        for pod in workload.pods
         if pod.status and pod.status.unschedulable and not pod.ended
     ]
     if waiting:
         first, _ = min(waiting)
         replicas = len({replica for _, replica in waiting})
-        said.append(reasons.unschedulable(replicas, decided.wanted, first, at))
+        said.append(reasons.unschedulable(replicas, decided.wanted, first, workload.view.at))
         decided = replace(decided, unschedulable=replicas, unschedulable_since=first.since)
     return replace(decided, reason="; ".join((decided.reason, *said))) if said else decided
 

@@ -22,6 +22,7 @@ from keda_gpu_scaler.decision.pod_state import (
     PodState,
     Replica,
     Reported,
+    as_one,
     delay_seconds,
     loads,
     mean,
@@ -171,7 +172,7 @@ def _life(spec: TriggerSpec, group: Sequence[Reported], since: float) -> _Life:
         loads(spec, within(pod.pod, max(since, pod.since), NEVER, pod.pod.last_seen))
         for pod in group
     ]
-    return _Life(min(_span(pod.pod)[0] for pod in group), math.inf, *_as_one(shown))
+    return _Life(min(_span(pod.pod)[0] for pod in group), math.inf, *as_one(shown))
 
 
 def _not_ready(replica: Replica) -> _Life:
@@ -204,20 +205,11 @@ def _life_of_left(spec: TriggerSpec, group: Sequence[Pod], *, are_listed: bool) 
         for pod in group
         if pod.readiness is not Readiness.NEVER
     ]
-    life = _Life(min(begins), max(over), *_as_one([*filter(None, shown)]))
+    life = _Life(min(begins), max(over), *as_one([*filter(None, shown)]))
     is_told = all(shown) if life.work else life.begins >= life.over
     if are_listed:
         is_told = is_told and min(until) > NEVER and all(pod.status for pod in group)
     return life._replace(is_told=is_told)
-
-
-def _as_one(pods: Sequence[Loads]) -> tuple[Loads, Collection[float]]:
-    """Return the mean of a replica's pods at each instant, and the instants that show all."""
-    if len(pods) == 1:
-        return pods[0], pods[0].keys()
-    times = set[float]().union(*pods)
-    work = {time: sum(pod.get(time, 0.0) for pod in pods) / len(pods) for time in times}
-    return work, {time for time in times if all(time in pod for pod in pods)}
 
 
 def _span(pod: Pod) -> tuple[float, float, float]:
@@ -230,10 +222,10 @@ def _span(pod: Pod) -> tuple[float, float, float]:
     until, over = pod.last_seen - UNTOLD_SECONDS, pod.last_seen
     if status is not None:
         begins, until = status.ready_since, status.alive_at
-        over = until + UNTOLD_SECONDS if status.ended_at is None else status.ended_at
+        over = until + UNTOLD_SECONDS if status.ended_at == math.inf else status.ended_at
     if pod.readiness is Readiness.NEVER:
         begins = math.inf
-    return NEVER if begins is None else begins, until, over + delay_seconds(pod)
+    return begins, until, over + delay_seconds(pod)
 
 
 def _is_steady(reported: Reported) -> bool:
@@ -260,7 +252,7 @@ def _of_one_window(spec: TriggerSpec, replicas: Collection[Sequence[Reported]]) 
     def load(reported: Reported) -> float:
         pod, found = reported.pod, None
         if pod.last_seen > until:
-            found = mean_load(spec, pod, reported.since, reported.window_seconds, until)
+            found = mean_load(spec, reported, until)
         return reported.load if found is None else found
 
     return sum(mean([*map(load, group)]) for group in replicas)

@@ -26,7 +26,6 @@ from keda_gpu_scaler.decision.pod_state import (
     full_load,
     half_loads,
     in_use_unnamed,
-    lacks_past,
     listed,
     mean,
     replica_of,
@@ -50,6 +49,8 @@ it a hold: whatever tolerance the HPA has, neither of them removes a replica.
 class MeasuredWorkload:
     """The replicas that should report, and their known loads."""
 
+    spec: TriggerSpec
+    view: NamespaceSnapshot
     pods: Sequence[Pod]
     """All pods that it was made of, ended ones included."""
     reported: Sequence[Reported]
@@ -105,9 +106,7 @@ class MeasuredWorkload:
     def lacks_past(self) -> bool:
         """Whether its source lacks samples of a part of the window in which a pod may have run."""
         return any(
-            reported.state is PodState.WARMING
-            and lacks_past(reported.pod, reported.since, reported.window_seconds)
-            for reported in self.reported
+            reported.state is PodState.WARMING and reported.lacks_past for reported in self.reported
         )
 
     @property
@@ -118,13 +117,14 @@ class MeasuredWorkload:
     @property
     def ending_since(self) -> float:
         """Since when the cluster has shown that its last pod ends."""
-        statuses = [pod.status for pod in self.pods if pod.status is not None]
-        return max((status.ended_at or NEVER for status in statuses), default=NEVER)
+        ends = [pod.status.ended_at for pod in self.pods if pod.status]
+        return max((end for end in ends if end < math.inf), default=NEVER)
 
     @property
-    def last_alive(self) -> float:
-        """The same for pods that have not ended and may have a GPU."""
-        return _last_listed(listed([pod for pod in self.pods if not pod.ended]))
+    def is_listed(self) -> bool:
+        """Whether the cluster's newest list has a pod that has not ended and may have a GPU."""
+        evidence, alive = self.view.evidence, [pod for pod in self.pods if not pod.ended]
+        return evidence is not None and _last_listed(listed(alive)) >= evidence.scraped_at
 
     @property
     def total(self) -> float:
@@ -140,16 +140,32 @@ class MeasuredWorkload:
         measured = len(self.measured)
         return measured if self.wanted is None else min(measured, self.wanted)
 
-    def outstanding(self, aggregation: Aggregation) -> float:
-        """Return the load that `max` or `p95` takes for that of each replica; else 0.
+    @property
+    def full(self) -> float:
+        """The load from which on a replica is full."""
+        return full_load(self.spec, self.reported)
 
-        An unknown load is taken for 0, so that the result is a lower bound.
+    def peak(self) -> float:
+        """Return the largest mean over the measured replicas in any half window.
+
+        It takes as long as all the rest of a decision, and matters only where replicas are waited
+        for.
         """
-        return outstanding(aggregation, [replica.load for replica in self.replicas])
+        means = _means(
+            _means(half_loads(self.spec, reported.pod) for reported in replica.pods)
+            for replica in self.of(PodState.MEASURED)
+        )
+        return round(max(means.values(), default=0.0), DECIMALS)
 
-    def total_by(self, aggregation: Aggregation) -> float:
-        """Return the sum, or what `max` or `p95` makes of it, which is never less."""
-        return max(self.total, round(self.counted * self.outstanding(aggregation), DECIMALS))
+    @property
+    def outstanding(self) -> float:
+        """The load that `max` or `p95` takes for that of each replica, and 0 for an unknown one."""
+        return outstanding(self.spec.aggregation, [replica.load for replica in self.replicas])
+
+    @property
+    def asked(self) -> float:
+        """The sum, or what `max` or `p95` makes of it, which is never less."""
+        return max(self.total, round(self.counted * self.outstanding, DECIMALS))
 
 
 _P95 = 0.95
@@ -199,7 +215,7 @@ def pods_of(spec: TriggerSpec, view: NamespaceSnapshot) -> list[Pod]:
         if selector.matches(pod.name) if owned is None else owned:
             is_back = evidence is None and pod.ended and in_use_unnamed(spec, pod, view.at)
             ours.append(replace(pod, ended=False) if is_back else pod)
-    if any(pod.status is not None and pod.status.asks_gpu and not pod.ended for pod in ours):
+    if any(pod.asks_gpu and not pod.ended for pod in ours):
         ours = [_without_unknown_device(pod) for pod in ours]
     if evidence is None or selector.owner not in evidence.without_pods:
         return ours
@@ -239,6 +255,8 @@ def workload(
     every = replicas_of(spec, expected)
     owner = spec.pods.owner
     found = MeasuredWorkload(
+        spec,
+        view,
         pods,
         expected,
         [replica for replica in every if replica.state not in NOT_READY],
@@ -249,31 +267,31 @@ def workload(
         None if view.evidence is None or owner is None else view.evidence.wanted.get(owner),
     )
     without_gpu = {replica_of(spec, view.pods[name]) for name in ignored}
-    without_gpu.difference_update(replica.name for replica in every)
-    found = replace(found, pending=_pending(spec, found, len(without_gpu)))
-    return replace(found, sums=_raised(spec, found, view.at))
+    without_gpu -= {replica.name for replica in every}
+    found = replace(found, pending=_pending(found, len(without_gpu)))
+    return replace(found, sums=_raised(found))
 
 
-def _pending(spec: TriggerSpec, found: MeasuredWorkload, without_gpu: int) -> int:
+def _pending(found: MeasuredWorkload, without_gpu: int) -> int:
     """Return how many replicas the owner asks for that do not count yet."""
     if found.wanted is None:
         return 0
     # One that was not Ready within startTimeout is given up, unless those that are measured are
     # full: then it would be asked for again.
     late = len(found.of(PodState.STALLED))
-    if late and peak(spec, found.of(PodState.MEASURED)) >= full_load(spec, found.reported):
+    if late and found.peak() >= found.full:
         late = 0
     return max(0, found.wanted - len(found.replicas) - without_gpu - late)
 
 
-def _raised(spec: TriggerSpec, found: MeasuredWorkload, at: float) -> Sums:
+def _raised(found: MeasuredWorkload) -> Sums:
     """Return the sums with what the newest samples ask for, and what was done before is limited."""
-    sums, expected = found.sums, len(found.replicas)
+    spec, sums, expected = found.spec, found.sums, len(found.replicas)
     # What was done before replicas left is a reason not to lower, and none to raise: it puts those
     # that are asked for on target, and no more.
     before = min(sums.before, (expected + found.pending) * spec.threshold)
-    reporting = [replica.pods for replica in found.replicas if replica.state in REPORTING]
-    newest_sum, are_full = newest(spec, reporting, at, is_lone=expected == 1)
+    reporting = [replica.pods for replica in found.of(*REPORTING)]
+    newest_sum, are_full = newest(spec, reporting, found.view.at, is_lone=expected == 1)
     # Full replicas ask for more than they show, unless others are to come, or they can hardly be
     # above their target.
     are_full = (
@@ -286,17 +304,6 @@ def _raised(spec: TriggerSpec, found: MeasuredWorkload, at: float) -> Sums:
         shown = FULL_LOAD * max(sums.summed, newest_sum)
         newest_sum = round(max(shown, FULL_GROWTH * expected * spec.threshold), DECIMALS)
     return replace(sums, before=round(before, DECIMALS), newest=newest_sum, are_full=are_full)
-
-
-def peak(spec: TriggerSpec, measured: Sequence[Replica]) -> float:
-    """Return the largest mean over the measured replicas in any half window.
-
-    It takes as long as all the rest of a decision, and matters only where replicas are waited for.
-    """
-    means = _means(
-        _means(half_loads(spec, reported.pod) for reported in replica.pods) for replica in measured
-    )
-    return round(max(means.values(), default=0.0), DECIMALS)
 
 
 def _means(parts: Iterable[Mapping[int, float]]) -> dict[int, float]:

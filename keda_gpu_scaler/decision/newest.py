@@ -12,10 +12,10 @@ from keda_gpu_scaler.decision.pod_state import (
     NEVER,
     Loads,
     Reported,
+    as_one,
     delay_seconds,
     has_limit,
     loads,
-    mean,
     within,
 )
 from keda_gpu_scaler.snapshot.evidence import Readiness
@@ -79,9 +79,5 @@ def _recent(spec: TriggerSpec, pods: Sequence[Reported], at: float) -> tuple[Loa
         if pod.readiness is Readiness.UNKNOWN:
             since = max(since, pod.sampled_since) + COVERED * reported.window_seconds
         pod_loads.append({time: load for time, load in loads(spec, whole).items() if time >= since})
-    if len(pod_loads) == 1:
-        return pod_loads[0], are_full
-    together = set.intersection(*map(set, pod_loads))
-    return {
-        time: mean([loads_of_pod[time] for loads_of_pod in pod_loads]) for time in together
-    }, are_full
+    work, shown = as_one(pod_loads)
+    return {time: work[time] for time in shown}, are_full

@@ -77,6 +77,20 @@ class Reported:
     load: float = 0.0
     """0 while it is not known."""
 
+    @property
+    def is_covered(self) -> bool:
+        """Whether its samples that count cover enough of its window."""
+        return self.pod.last_seen - self.since >= COVERED * self.window_seconds
+
+    @property
+    def lacks_past(self) -> bool:
+        """Whether it may have run in a part of its window of which its source has no samples.
+
+        A source that is scraped directly has none from before this process. The first samples of a
+        load in bursts are not its mean.
+        """
+        return self.since < self.pod.sampled_since > self.pod.last_seen - self.window_seconds
+
 
 @dataclass(frozen=True, slots=True)
 class Replica:
@@ -138,14 +152,10 @@ def expected_pods(
 
 def listed(pods: Sequence[Pod]) -> list[Pod]:
     """Return the listed pods that may ask for a GPU; all listed ones if none does."""
-    every, shown = [pod for pod in pods if pod.status is not None], _controllers_of_shown(pods)
-    asking = [pod for pod in every if pod.status is not None and pod.status.asks_gpu is not False]
-    alike = [
-        pod
-        for pod in every
-        if pod.status and pod.status.asks_gpu is False and not shown.isdisjoint(pod.owners)
-    ]
-    return asking + alike if asking else every
+    every, shown = [pod for pod in pods if pod.status], _controllers_of_shown(pods)
+    if all(pod.asks_gpu is False for pod in every):
+        return every
+    return [pod for pod in every if pod.asks_gpu is not False or not shown.isdisjoint(pod.owners)]
 
 
 def _controllers_of_shown(pods: Sequence[Pod]) -> set[Owner]:
@@ -156,7 +166,7 @@ def _controllers_of_shown(pods: Sequence[Pod]) -> set[Owner]:
     return {
         owner
         for pod in pods
-        if pod.was_seen and pod.status is not None and pod.status.asks_gpu is False
+        if pod.was_seen and pod.asks_gpu is False
         for owner in pod.owners
         if owner.kind in ONE_TEMPLATE
     }
@@ -167,9 +177,9 @@ def _has_no_gpu(spec: TriggerSpec, pod: Pod, siblings: Sequence[Pod], at: float)
 
     Where it is unknown what it asks for, the others are those of its group: pods alike work alike.
     """
-    if pod.was_seen or pod.status is None or pod.status.asks_gpu:
+    if pod.was_seen or pod.status is None or pod.asks_gpu:
         return False
-    if pod.status.asks_gpu is None:
+    if pod.asks_gpu is None:
         replica = replica_of(spec, pod)
         siblings = [sibling for sibling in siblings if replica_of(spec, sibling) == replica]
     lasting = pod.readiness is Readiness.EVER and ready_since(pod) <= at - NO_GPU_SECONDS
@@ -179,7 +189,7 @@ def _has_no_gpu(spec: TriggerSpec, pod: Pod, siblings: Sequence[Pod], at: float)
 def _are_shown_for_long(pods: Sequence[Pod], at: float) -> bool:
     """Tell whether exporters have shown one of the pods for so long that they would show all."""
     since = at - NO_GPU_SECONDS
-    return any(pod.was_seen and (pod.first_seen or NEVER) <= since for pod in pods)
+    return any(pod.was_seen and pod.first_seen <= since for pod in pods)
 
 
 def replica_of(spec: TriggerSpec, pod: Pod) -> str:
@@ -206,33 +216,31 @@ def replicas_of(spec: TriggerSpec, expected: Iterable[Reported]) -> list[Replica
 
 def _reported(spec: TriggerSpec, pod: Pod, at: float, now: float, *, are_shown: bool) -> Reported:
     """Return a pod that has not ended with its state; `are_shown`: others have been for long."""
-    since, window, readiness = since_when(spec, pod), window_seconds(spec, pod), pod.readiness
-    if readiness is Readiness.NEVER:
-        created_at = None if pod.status is None else pod.status.created_at
+    not_seen = _not_seen(pod, at, are_shown=are_shown)
+    reported = Reported(pod, since_when(spec, pod), window_seconds(spec, pod), not_seen)
+    if pod.readiness is Readiness.NEVER:
+        created_at = pod.status.created_at if pod.status else None
         # One with unknown creation time counts as new.
-        age_seconds = 0.0 if created_at is None else at - created_at
-        is_young = age_seconds < spec.start_timeout_seconds
-        state = PodState.STARTING if is_young else PodState.STALLED
-        return Reported(pod, since, window, state)
+        is_young = created_at is None or at - created_at < spec.start_timeout_seconds
+        return replace(reported, state=PodState.STARTING if is_young else PodState.STALLED)
     if pod.is_unnamed:  # its last load may be with the others by now
-        return Reported(pod, since, window, _not_seen(pod, at, are_shown=are_shown))
+        return reported
     grace = grace_seconds(pod.scrape_interval_seconds)
-    too_short = readiness is Readiness.EVER and not covers(pod, since, window)
+    is_warming = pod.readiness is Readiness.EVER and not reported.is_covered
     # Not `>`: a comparison with NaN is false, and what cannot be compared is not fresh.
     if at - pod.last_seen <= grace and now - pod.sampled_at <= spec.max_age_seconds:
-        if too_short or pod.last_seen < since or lacks_past(pod, since, window):
-            return Reported(pod, since, window, PodState.WARMING)
-        load = mean_load(spec, pod, since, window, pod.last_seen)
+        is_warming = is_warming or pod.last_seen < reported.since or reported.lacks_past
+        load = None if is_warming else mean_load(spec, reported, pod.last_seen)
         if load is not None:
-            return Reported(pod, since, window, PodState.MEASURED, load)
-    elif too_short and at - since <= grace:
-        return Reported(pod, since, window, PodState.WARMING)
-    return Reported(pod, since, window, _not_seen(pod, at, are_shown=are_shown))
+            return replace(reported, state=PodState.MEASURED, load=load)
+    elif at - reported.since > grace:
+        is_warming = False
+    return replace(reported, state=PodState.WARMING) if is_warming else reported
 
 
 def _may_load(spec: TriggerSpec, pod: Pod, at: float) -> bool:
     """Tell whether a pod is young, and nothing says since when it has been Ready."""
-    is_young = at - (pod.first_seen or NEVER) < spec.start_timeout_seconds
+    is_young = at - pod.first_seen < spec.start_timeout_seconds
     return is_young and pod.readiness is Readiness.UNKNOWN
 
 
@@ -249,7 +257,7 @@ def _once_busy(spec: TriggerSpec, reported: Reported, at: float) -> Reported:
 
     Beside full ones it would have work: while it is idle it still loads, longer than `warmup`.
     """
-    pod, window = reported.pod, reported.window_seconds
+    pod = reported.pod
     if reported.state is not PodState.MEASURED or not _may_load(spec, pod, at):
         return reported
     busy = (
@@ -258,27 +266,13 @@ def _once_busy(spec: TriggerSpec, reported: Reported, at: float) -> Reported:
         for time, value in zip(gpu.times, gpu.values, strict=True)
         if value > spec.activation_threshold
     )
-    since = min(busy, default=pod.last_seen)
-    if since <= reported.since:
+    later = replace(reported, since=min(busy, default=pod.last_seen))
+    if later.since <= reported.since:
         return reported
-    load = mean_load(spec, pod, since, window, pod.last_seen)
-    if load is None or not covers(pod, since, window):
+    load = mean_load(spec, later, pod.last_seen)
+    if load is None or not later.is_covered:
         return replace(reported, state=PodState.WARMING, load=0.0)
-    return replace(reported, since=since, load=load)
-
-
-def covers(pod: Pod, since: float, window: float) -> bool:
-    """Tell whether a pod's samples from `since` on cover enough of its window."""
-    return pod.last_seen - since >= COVERED * window
-
-
-def lacks_past(pod: Pod, since: float, window: float) -> bool:
-    """Tell whether a pod may have run in a part of its window of which its source has no samples.
-
-    A source that is scraped directly has none from before this process. The first samples of a
-    load in bursts are not its mean.
-    """
-    return since < pod.sampled_since > pod.last_seen - window
+    return replace(later, load=load)
 
 
 def _not_seen(pod: Pod, at: float, *, are_shown: bool) -> PodState:
@@ -287,7 +281,7 @@ def _not_seen(pod: Pod, at: float, *, are_shown: bool) -> PodState:
     Where samples have just begun, those of a pod that was never shown may still come.
     """
     status = pod.status
-    if status is None or not status.is_ready:
+    if status is None or not status.ready:
         return PodState.MISSING
     if pod.was_seen:
         return PodState.SILENT
@@ -305,8 +299,6 @@ def window_seconds(spec: TriggerSpec, pod: Pod) -> float:
 def since_when(spec: TriggerSpec, pod: Pod) -> float:
     """Return the instant from which a pod's samples count."""
     if pod.status is None or pod.status.readiness is Readiness.UNKNOWN:
-        if pod.first_seen is None:
-            return NEVER
         delay = delay_seconds(pod) if spec.warmup_seconds else 0.0
         return pod.first_seen + delay + spec.warmup_seconds
     return ready_since(pod)
@@ -314,9 +306,7 @@ def since_when(spec: TriggerSpec, pod: Pod) -> float:
 
 def ready_since(pod: Pod) -> float:
     """Return the instant from which a pod's samples are about the time since it was Ready."""
-    if pod.status is None or pod.status.ready_since is None:
-        return NEVER
-    return pod.status.ready_since + delay_seconds(pod)
+    return NEVER if pod.status is None else pod.status.ready_since + delay_seconds(pod)
 
 
 def delay_seconds(pod: Pod) -> float:
@@ -371,15 +361,22 @@ def loads(spec: TriggerSpec, samples: Mapping[float, list[float]]) -> Loads:
     }
 
 
-def mean_load(
-    spec: TriggerSpec, pod: Pod, since: float, window: float, until: float
-) -> float | None:
+def as_one(pods: Sequence[Loads]) -> tuple[Loads, Collection[float]]:
+    """Return the mean of a replica's pods at each instant, and the instants that show all."""
+    if len(pods) == 1:
+        return pods[0], pods[0].keys()
+    times = set[float]().union(*pods)
+    work = {time: sum(pod.get(time, 0.0) for pod in pods) / len(pods) for time in times}
+    return work, {time for time in times if all(time in pod for pod in pods)}
+
+
+def mean_load(spec: TriggerSpec, reported: Reported, until: float) -> float | None:
     """Return a pod's load: the mean over its samples that count in the window that ends at `until`.
 
     None: no sample counts.
     """
-    pod_loads = loads(spec, within(pod, since, until - window, until))
-    return mean(pod_loads.values()) if pod_loads else None
+    samples = within(reported.pod, reported.since, until - reported.window_seconds, until)
+    return mean(loads(spec, samples).values()) if samples else None
 
 
 def half_loads(spec: TriggerSpec, pod: Pod) -> dict[int, float]:
@@ -415,13 +412,12 @@ def in_use_unnamed(spec: TriggerSpec, pod: Pod, at: float) -> bool:
     Exporters do not show the pod any more. The window ends at `at`, the snapshot's instant.
     """
     since = at - spec.activation_window_seconds
-    was_seen_busy = pod.busy_unnamed_at is not None and pod.busy_unnamed_at > since
     was_busy = any(
         value > spec.activation_threshold
         for gpu in pod.gpus
         for value in gpu.values[bisect_right(gpu.times, since) :]
     )
-    return pod.is_unnamed and (was_seen_busy or was_busy)
+    return pod.is_unnamed and (pod.busy_unnamed_at > since or was_busy)
 
 
 def is_freed(spec: TriggerSpec, pod: Pod, at: float) -> bool:
@@ -429,5 +425,4 @@ def is_freed(spec: TriggerSpec, pod: Pod, at: float) -> bool:
 
     It was idle before: while the next list is waited for, it is no reason to be active again.
     """
-    is_later = pod.ended_at is not None and pod.shown_at < pod.ended_at
-    return is_later and not in_use_unnamed(spec, pod, at)
+    return pod.shown_at < pod.ended_at < math.inf and not in_use_unnamed(spec, pod, at)

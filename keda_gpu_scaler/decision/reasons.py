@@ -18,7 +18,7 @@ from keda_gpu_scaler.snapshot.evidence import (
     Readiness,
     Unschedulable,
 )
-from keda_gpu_scaler.snapshot.snapshot import NamespaceSnapshot, Pod
+from keda_gpu_scaler.snapshot.snapshot import Pod
 from keda_gpu_scaler.spec import durations
 from keda_gpu_scaler.spec.spec import TriggerSpec
 from keda_gpu_scaler.spec.workload import Owner
@@ -33,31 +33,28 @@ BRIEF = "; held: less than half a window of samples for every pod"
 OVERLOOKED = "pods may be overlooked, because the past hour or an exporter was not seen yet"
 
 
-def measured(
-    spec: TriggerSpec, workload: MeasuredWorkload, busy: Activity, value: float | None
-) -> str:
+def measured(workload: MeasuredWorkload, busy: Activity, value: float | None) -> str:
     """Say what was measured, which replicas it needs, and how busy the workload is."""
-    total = workload.total_by(spec.aggregation)
-    mean, over = _number(spec, workload.mean), _count(len(workload.replicas), "replica")
+    spec = workload.spec
+    total = workload.asked
+    mean, over = _number(spec, workload.mean), counted(len(workload.replicas), "replica")
     starting = workload.names(PodState.STARTING)
     waiting = f"; {_names(starting)} not Ready yet" if starting else ""
     if spec.is_by_demand:
         return f"mean {spec.signal} {mean} over {over}; {_activity(spec, busy)}{waiting}"
     left = " and those that just left" if workload.total == workload.sums.before > 0 else ""
-    needs = _needs(spec, workload, total, alone=total)
+    needs = _needs(workload, total, alone=total)
     held = "" if value is not None else _why_held(workload)
     measurement = f"mean {spec.signal} {mean} over {over}{left}: {needs}{held}"
     return f"{measurement}; {_activity(spec, busy)}{waiting}"
 
 
-def starting(
-    spec: TriggerSpec, workload: MeasuredWorkload, busy: Activity, value: float | None
-) -> str:
+def starting(workload: MeasuredWorkload, busy: Activity, value: float | None) -> str:
     """Say which replicas are not measured yet, why, and how that changes the answer."""
-    warming = workload.names(PodState.WARMING)
+    spec, warming = workload.spec, workload.names(PodState.WARMING)
     if warming:
-        why = f"{_names(warming)} {_why_warming(spec, workload)}"
-        return f"{why}: {_incomplete(spec, workload, value)}; {_activity(spec, busy)}"
+        why = f"{_names(warming)} {_why_warming(workload)}"
+        return f"{why}: {_incomplete(workload, value)}; {_activity(spec, busy)}"
     held = "" if spec.is_by_demand else ": hold"
     if workload.is_only_asked_about:
         return f"{_only_asked_about(spec)} yet{held}"
@@ -69,12 +66,10 @@ def starting(
     return f"{late}{held}, and not active by itself; {_activity(spec, busy)}"
 
 
-def partial(
-    spec: TriggerSpec, workload: MeasuredWorkload, busy: Activity, value: float | None
-) -> str:
+def partial(workload: MeasuredWorkload, busy: Activity, value: float | None) -> str:
     """Say which replicas do not report, and how that changes the answer."""
     why = "; ".join(_not_seen(workload)) or OVERLOOKED
-    return f"{why}: {_incomplete(spec, workload, value)}; {_activity(spec, busy)}"
+    return f"{why}: {_incomplete(workload, value)}; {_activity(workload.spec, busy)}"
 
 
 def stuck(pods: Sequence[Pod]) -> list[str]:
@@ -106,35 +101,31 @@ def _not_seen(workload: MeasuredWorkload) -> Iterator[str]:
         yield f"{_names(unseen)} {request} no exporter shows"
 
 
-def empty(spec: TriggerSpec, evidence_source: EvidenceSource) -> str:
+def empty(workload: MeasuredWorkload) -> str:
     """Say which evidence shows that there is no pod."""
-    if evidence_source is EvidenceSource.KUBERNETES:
-        return f"the Kubernetes API lists no pod of {spec.workload}"
-    return f"kube-state-metrics counts no replicas of {spec.workload}"
+    name = workload.spec.workload
+    if workload.view.evidence_source is EvidenceSource.KUBERNETES:
+        return f"the Kubernetes API lists no pod of {name}"
+    return f"kube-state-metrics counts no replicas of {name}"
 
 
-def ended(spec: TriggerSpec, workload: MeasuredWorkload) -> str:
+def ended(workload: MeasuredWorkload) -> str:
     """Say why the workload is believed to have no pods."""
+    name = workload.spec.workload
     if workload.ended_pods:
-        gone = f"{_count(workload.ended_pods, 'pod')} of {spec.workload} ended"
-        return f"{gone}; no pod is left"
-    return f"no exporter shows a pod of {spec.workload}, and none was seen in the last hour"
+        return f"{counted(workload.ended_pods, 'pod')} of {name} ended; no pod is left"
+    return f"no exporter shows a pod of {name}, and none was seen in the last hour"
 
 
-def unknown(
-    spec: TriggerSpec,
-    view: NamespaceSnapshot,
-    workload: MeasuredWorkload,
-    age_seconds: float,
-    trouble: str | None,
-) -> str:
+def unknown(workload: MeasuredWorkload, age_seconds: float, trouble: str | None) -> str:
     """Say what is not known, as a clause, with the source's error if it failed."""
+    spec, view = workload.spec, workload.view
     evidence = f"(evidence: {view.evidence_source})"
     if age_seconds > spec.max_age_seconds:
         limit = durations.text(spec.max_age_seconds)
         why = f"the newest samples are {age_seconds:.0f} s old, beyond maxAge {limit}"
     elif load.are_pods_known(spec, view):
-        why = _none_reports(spec, view, workload)
+        why = _none_reports(workload)
     else:
         why = f"the Kubernetes API does not list the pods of {spec.workload} by label now"
         why = f"{why}, and nothing else does {evidence}"
@@ -147,8 +138,9 @@ def unknown(
     return f"{why} {evidence}" if trouble is None else f"{why} ({trouble})"
 
 
-def _none_reports(spec: TriggerSpec, view: NamespaceSnapshot, workload: MeasuredWorkload) -> str:
+def _none_reports(workload: MeasuredWorkload) -> str:
     """Say why no pod shows a load although the samples are fresh."""
+    spec = workload.spec
     if workload.replicas:
         names = _names([replica.name for replica in workload.replicas])
         if all(replica.is_never_named for replica in workload.replicas):
@@ -159,7 +151,7 @@ def _none_reports(spec: TriggerSpec, view: NamespaceSnapshot, workload: Measured
     if workload.is_only_asked_about:
         return f"{_only_asked_about(spec)} within startTimeout"
     if spec.query is not None:
-        return _not_shown(spec, view.unmatched_elements)
+        return _not_shown(spec, workload.view.unmatched_elements)
     early = "too soon to believe that after the source began or came back"
     return f"no pod of {spec.workload} is seen, {early}"
 
@@ -206,21 +198,22 @@ def _not_shown(spec: TriggerSpec, unmatched_elements: int) -> str:
     if not unmatched_elements:
         return f"query shows no pod{of_it}, which does not prove that there is none"
     return (
-        f"query shows no pod{of_it}, and {_count(unmatched_elements, 'element')} that "
+        f"query shows no pod{of_it}, and {counted(unmatched_elements, 'element')} that "
         f"{'names' if unmatched_elements == 1 else 'name'} no pod in namespace "
         f"{spec.pods.namespace}"
     )
 
 
-def _needs(spec: TriggerSpec, workload: MeasuredWorkload, total: float, *, alone: float) -> str:
+def _needs(workload: MeasuredWorkload, total: float, *, alone: float) -> str:
     """Say which replicas the total needs; `alone` is what is counted for the measured ones."""
+    spec = workload.spec
     threshold, count = _limit(spec, spec.threshold), len(workload.replicas)
     if not spec.aggregation.is_for_all:
         return f"average {_number(spec, total / count)} against {threshold}"
     needs, shown = f"which {wanted(spec, count, total)} at {threshold}", _number(spec, total)
     if alone > workload.total:
-        each = f"{spec.aggregation} {_number(spec, workload.outstanding(spec.aggregation))}"
-        those = _count(workload.counted, "replica")
+        each = f"{spec.aggregation} {_number(spec, workload.outstanding)}"
+        those = counted(workload.counted, "replica")
         others = (
             ""
             if math.isclose(total, alone)
@@ -241,8 +234,8 @@ def wanted(spec: TriggerSpec, replicas: int, total: float) -> str:
     """Say what the HPA does with the sum, if it runs as many replicas as report here."""
     ratio = total / (replicas * spec.threshold) if replicas else math.inf
     if 1 - load.TOLERANCE <= ratio <= 1 + load.TOLERANCE:  # both ends, as in the HPA
-        return f"is on target for {_count(replicas, 'replica')}"
-    return f"needs {_count(math.ceil(total / spec.threshold), 'replica')}"
+        return f"is on target for {counted(replicas, 'replica')}"
+    return f"needs {counted(math.ceil(total / spec.threshold), 'replica')}"
 
 
 def _why_held(workload: MeasuredWorkload) -> str:
@@ -251,18 +244,13 @@ def _why_held(workload: MeasuredWorkload) -> str:
         return UNTOLD if workload.sums.is_untold else BRIEF
     is_one = workload.pending == 1
     missing = f"{'is' if is_one else 'are'} not Ready"
-    if any(_is_ready_without_gpu(pod) for pod in workload.pods):
+    ready = [pod for pod in workload.pods if pod.readiness is Readiness.EVER and not pod.ended]
+    if any(pod.asks_gpu is False for pod in ready):
         missing += f", or {'requests' if is_one else 'request'} no GPU"
     return f"; held: {workload.pending} more of its replicas {missing}"
 
 
-def _is_ready_without_gpu(pod: Pod) -> bool:
-    status = pod.status
-    asks = status is None or status.asks_gpu is not False
-    return not asks and not pod.ended and pod.readiness is Readiness.EVER
-
-
-def _why_warming(spec: TriggerSpec, workload: MeasuredWorkload) -> str:
+def _why_warming(workload: MeasuredWorkload) -> str:
     if workload.lacks_past:
         return "not scraped for a whole window yet"
     warming = [reported for reported in workload.reported if reported.state is PodState.WARMING]
@@ -270,23 +258,24 @@ def _why_warming(spec: TriggerSpec, workload: MeasuredWorkload) -> str:
         return "Ready for too short a time to be measured"
     if all(reported.pod.last_seen >= reported.since for reported in warming):
         return "idle until now beside full replicas, as while a model loads"
-    return f"younger than warmup {durations.text(spec.warmup_seconds)}"
+    return f"younger than warmup {durations.text(workload.spec.warmup_seconds)}"
 
 
-def _incomplete(spec: TriggerSpec, workload: MeasuredWorkload, value: float | None) -> str:
-    part = f"{len(workload.measured)} of {_count(len(workload.replicas), 'replica')} measured"
+def _incomplete(workload: MeasuredWorkload, value: float | None) -> str:
+    spec = workload.spec
+    part = f"{len(workload.measured)} of {counted(len(workload.replicas), 'replica')} measured"
     if value is None:
         return part if spec.is_by_demand else f"{part}, hold"
     total = value if spec.aggregation.is_for_all else value * len(workload.replicas)
-    of_measured = workload.total_by(spec.aggregation)
-    needs = _needs(spec, workload, total, alone=of_measured)
+    of_measured = workload.asked
+    needs = _needs(workload, total, alone=of_measured)
     if math.isclose(total, of_measured) and total > len(workload.replicas) * spec.threshold:
         return f"{part}, and those alone need more than there are: {needs}"
     if workload.of(PodState.MISSING, PodState.SILENT):
         return f"{part}, all of them full, and the others that are Ready count as full: {needs}"
     if workload.of(PodState.UNSEEN):
         return f"{part}, and the others count as on target at least: {needs}"
-    needs = _needs(spec, workload, total, alone=0.0)
+    needs = _needs(workload, total, alone=0.0)
     return f"{part}, and the most that those did recently needs all that there are: {needs}"
 
 
@@ -327,5 +316,5 @@ def _names(names: Sequence[str]) -> str:
     return f"{shown} and {rest} more" if rest > 0 else shown
 
 
-def _count(count: int, noun: str) -> str:
+def counted(count: int, noun: str) -> str:
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"

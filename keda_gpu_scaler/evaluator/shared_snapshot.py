@@ -273,11 +273,10 @@ class SnapshotFetcher:
         observation, pod_statuses = await self._fetch_both(snapshot_query, at)
         observation, invented = await asyncio.to_thread(attributed, observation, pod_statuses)
         reported_pods = confined(self._reported_pods, snapshot_query.namespaces)
-        last_at = reported_pods.at
-        if last_at is None:
+        if reported_pods.at == -math.inf:
             self._unsure, self._unsure_until = invented, at + LEAST_GRACE_SECONDS
         self._unsure &= invented if at < self._unsure_until else frozenset()
-        is_seamless = last_at is not None and at - last_at < snapshot_query.span_seconds
+        is_seamless = at - reported_pods.at < snapshot_query.span_seconds
         before = self._watched if is_seamless else {}
         watched = {name: before.get(name, at) for name in snapshot_query.namespaces}
         new_namespaces = self._new_namespaces(watched, at)

@@ -223,7 +223,7 @@ def _pod(spec: TriggerSpec, at: float, judged: _JudgedPod) -> PodRecord:
         shown_by=pod.shown_by,
         targets=tuple(sorted(f"{target.job}/{target.instance}" for target in pod.targets)),
         counts_since=None if since == NEVER else since,
-        first_seen=pod.first_seen,
+        first_seen=pod.first_seen if pod.first_seen > NEVER else None,
         last_seen=pod.last_seen if pod.was_seen else None,
         readiness=pod.readiness.name.lower(),
         ready_since=None if status is None else status.ready_since,

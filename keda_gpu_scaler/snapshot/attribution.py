@@ -78,22 +78,18 @@ def attributed(
     """
     series = [_named(each, pod_statuses) if each.rivals else each for each in observation.series]
     known = [each for each in series if each is not None]
-    unlisted = {
-        (each.namespace, each.pod)
-        for each in known
-        if each.present[-1] >= observation.at
-        and (each.namespace, each.pod) not in pod_statuses.pods
-    }
+    shown = {each.key for each in known if each.present[-1] >= observation.at}
+    unlisted = shown - pod_statuses.pods.keys()
     invented = frozenset(_invented(unlisted, pod_statuses, observation.at))
     if not invented and not any(each.rivals for each in observation.series):
         return observation, invented
-    kept = (each for each in known if (each.namespace, each.pod) not in invented)
+    kept = (each for each in known if each.key not in invented)
     return replace(observation, series=tuple(kept)), invented
 
 
 def _named(series: Series, pod_statuses: PodStatuses) -> Series | None:
     """Return a series about the one pod that it can be about; None: that is not known."""
-    pods = [(series.namespace, series.pod), *series.rivals]
+    pods = [series.key, *series.rivals]
     listed = [pod for pod in pods if pod in pod_statuses.pods]
     if len(listed) != 1 or any(namespace not in pod_statuses.evidence for namespace, _ in pods):
         return None

@@ -4,6 +4,7 @@ Values only. A *statement* is about one pod at one fetch. A *status* combines al
 one pod: that a pod was Ready once is never forgotten.
 """
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum, StrEnum, auto
@@ -104,27 +105,19 @@ class Evidence:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PodStatus:
-    """What all statements about one pod say together."""
+class PodStatus(PodStatement):
+    """The newest statement about a pod, and what all of them say together.
 
-    owners: frozenset[Owner] = frozenset()
-    created_at: float | None = None
+    How it is now is unknown once that is too old. An end is for good.
+    """
+
     readiness: Readiness = Readiness.UNKNOWN
-    ready_since: float | None = None
-    """When it became Ready for the first time; None: not yet, or before it was watched."""
-    ended: bool = False
-    asks_gpu: bool | None = False
-    """None: unknown."""
-    devices: frozenset[str] = frozenset()
-    """As in its statement."""
-    unschedulable: Unschedulable | None = None
-    """By a list that is not too old."""
-    is_ready: bool = False
-    """It is Ready now, by a list that is not too old."""
-    alive_at: float = float("-inf")
+    ready_since: float = -math.inf
+    """When it became Ready for the first time, if that is known."""
+    alive_at: float = -math.inf
     """The time of the newest scrape that showed it, and not its end."""
-    ended_at: float | None = None
-    """The time of the first scrape that showed its end; None: none has."""
+    ended_at: float = math.inf
+    """The time of the first scrape that showed its end."""
     listed_at: float
     """The time of the newest scrape that showed it."""
 
@@ -153,9 +146,7 @@ class NamespaceEvidence:
 
     def omits(self, owner: Owner | None) -> bool:
         """Tell whether a list of owners of this kind, perhaps not a whole one, has not this one."""
-        if owner is None or owner.kind not in self.owners:
-            return False
-        return owner.name not in self.owners[owner.kind]
+        return owner is not None and owner.name not in self.owners.get(owner.kind, {owner.name})
 
     def lacks(self, owner: Owner | None) -> bool:
         """Tell whether a list of all owners of this kind does not have this one."""

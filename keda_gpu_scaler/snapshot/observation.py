@@ -107,6 +107,10 @@ class Series:
     rivals: tuple[tuple[str, str], ...] = ()
     """The other pods that it may be about by its labels, each with its namespace."""
 
+    @property
+    def key(self) -> tuple[str, str]:
+        return self.namespace, self.pod
+
 
 @dataclass(frozen=True, slots=True)
 class Observation:

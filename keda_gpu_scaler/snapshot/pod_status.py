@@ -7,9 +7,11 @@ a restart a list is short, and so is the list of one of several targets that sha
 Kubernetes API lists all pods at once: a pod that was seen earlier and is not listed is gone.
 """
 
+import math
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
+from typing import Any, TypeVar
 
 from keda_gpu_scaler.snapshot.evidence import (
     Evidence,
@@ -21,12 +23,13 @@ from keda_gpu_scaler.snapshot.evidence import (
     Readiness,
 )
 from keda_gpu_scaler.snapshot.targets import grace_seconds
-from keda_gpu_scaler.spec.workload import Owner
 from keda_gpu_scaler.times import LEAST_GRACE_SECONDS, REMEMBERED_SECONDS, YOUNG_SECONDS
 
 REMEMBERED = 50_000
 """How many pods are remembered, beyond which those that are not listed any more are forgotten."""
 NEVER = float("-inf")
+_Key = TypeVar("_Key")
+_Value = TypeVar("_Value")
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,12 +47,6 @@ class Watch:
     def grace_seconds(self) -> float:
         """How long to wait before acting on what the next scrape may change."""
         return grace_seconds(self.interval_seconds)
-
-    def proves_gone(self, silence_seconds: float) -> bool:
-        """Tell whether a pod that is not listed, and was last seen so long ago, is gone."""
-        if self.evidence_source is EvidenceSource.KUBERNETES:
-            return self.is_whole and silence_seconds > 0
-        return self.is_whole and silence_seconds >= self.grace_seconds
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,12 +68,9 @@ class PodStatuses:
 
     def evidence_source(self, at: float) -> EvidenceSource:
         """Return the evidence source that says which pods there are."""
-        is_silenced = self.watch.evidence_source is EvidenceSource.KUBERNETES and not self.evidence
-        return (
-            self.watch.evidence_source
-            if self.is_current(at) and not is_silenced
-            else EvidenceSource.EXPORTERS
-        )
+        source = self.watch.evidence_source
+        is_silenced = source is EvidenceSource.KUBERNETES and not self.evidence
+        return EvidenceSource.EXPORTERS if is_silenced or not self.is_current(at) else source
 
     def is_listed(self, status: PodStatus) -> bool:
         """Tell whether the newest scrape showed this pod."""
@@ -87,25 +81,25 @@ class PodStatuses:
 
         In other evidence, a pod that is ending is treated like one that is not listed.
         """
-        is_available = (
-            self.watch.evidence_source is EvidenceSource.KUBERNETES and key[0] in self.evidence
-        )
-        return is_available and status.ended and self.is_listed(status)
+        is_kubernetes = self.watch.evidence_source is EvidenceSource.KUBERNETES
+        return is_kubernetes and key[0] in self.evidence and status.ended and self.is_listed(status)
 
     def status(self, key: PodKey, at: float) -> PodStatus | None:
         """Return what is known of a pod; how it is now, and was never, holds only for a while."""
         known = self.pods.get(key)
         if known is None or self._is_fresh(known.listed_at, at):
             return known
-        was_ready = known.readiness is Readiness.EVER
-        readiness = Readiness.EVER if was_ready else Readiness.UNKNOWN
-        return replace(known, readiness=readiness, is_ready=False, unschedulable=None)
+        is_never = known.readiness is Readiness.NEVER
+        readiness = Readiness.UNKNOWN if is_never else known.readiness
+        return replace(known, readiness=readiness, ready=None, unschedulable=None)
 
     def proves_gone(self, key: PodKey, last_seen: float) -> bool:
         """Tell whether a pod that was last seen at `last_seen` does not exist any more."""
         known = self.pods.get(key)
-        last = last_seen if known is None else max(last_seen, known.listed_at)
-        return key[0] in self.evidence and self.watch.proves_gone(self.scraped_at - last)
+        silence = self.scraped_at - max(last_seen, known.listed_at if known else NEVER)
+        lists_all = self.watch.evidence_source is EvidenceSource.KUBERNETES
+        is_silent = silence > 0 if lists_all else silence >= self.watch.grace_seconds
+        return key[0] in self.evidence and self.watch.is_whole and is_silent
 
     def _is_fresh(self, time: float, at: float) -> bool:
         return at - time <= 2 * self.watch.grace_seconds
@@ -148,15 +142,9 @@ def _watched(watch: Watch, evidence: Evidence, at: float) -> Watch:
         watch = Watch(evidence_source=evidence.evidence_source)
     interval = max(evidence.stable_since.values(), default=watch.interval_seconds)
     expected = watch.steady if at - watch.steady_at <= REMEMBERED_SECONDS else 0
-    if evidence.is_whole and len(evidence.scrapes) >= expected:
-        return Watch(
-            is_whole=True,
-            steady=len(evidence.scrapes),
-            steady_at=at,
-            interval_seconds=interval,
-            evidence_source=evidence.evidence_source,
-        )
-    return replace(watch, is_whole=False, interval_seconds=interval)
+    is_whole = evidence.is_whole and len(evidence.scrapes) >= expected
+    watch = replace(watch, is_whole=is_whole, interval_seconds=interval)
+    return replace(watch, steady=len(evidence.scrapes), steady_at=at) if is_whole else watch
 
 
 def _status(
@@ -165,20 +153,17 @@ def _status(
     if known is not None and _is_another(known, statement):
         known = None
     readiness, ready_since = _readiness(known, statement, at)
-    ended_at = None
+    alive_at, ended_at = listed_at, math.inf
     if statement.ended:
-        ended_at = listed_at if known is None or known.ended_at is None else known.ended_at
+        alive_at = known.alive_at if known else NEVER
+        ended_at = min(known.ended_at, listed_at) if known else listed_at
+    newest: dict[str, Any] = {name: getattr(statement, name) for name in PodStatement.__slots__}
+    newest["ended"] = statement.ended or (known is not None and known.ended)
     return PodStatus(
-        owners=statement.owners,
-        created_at=statement.created_at,
+        **newest,
         readiness=readiness,
         ready_since=ready_since,
-        ended=statement.ended or (known is not None and known.ended),
-        asks_gpu=statement.asks_gpu,
-        devices=statement.devices,
-        unschedulable=statement.unschedulable,
-        is_ready=statement.ready is True,
-        alive_at=listed_at if not statement.ended else NEVER if known is None else known.alive_at,
+        alive_at=alive_at,
         ended_at=ended_at,
         listed_at=listed_at,
     )
@@ -193,20 +178,19 @@ def _is_another(known: PodStatus, statement: PodStatement) -> bool:
 
 def _readiness(
     known: PodStatus | None, statement: PodStatement, at: float
-) -> tuple[Readiness, float | None]:
+) -> tuple[Readiness, float]:
     """Return the readiness of a pod, and since when it is Ready."""
     if known is not None and known.readiness is Readiness.EVER:
         return Readiness.EVER, known.ready_since
     if statement.ready:
-        if statement.ready_at is not None:
-            return Readiness.EVER, statement.ready_at
         was_watched = known is not None and known.readiness is Readiness.NEVER
         is_young = statement.created_at is not None and at - statement.created_at < YOUNG_SECONDS
         is_recent = was_watched or statement.ready_recently or is_young
-        return Readiness.EVER, at if is_recent else None
+        since = at if is_recent else NEVER
+        return Readiness.EVER, since if statement.ready_at is None else statement.ready_at
     if statement.was_ready:
-        return Readiness.EVER, None
-    return (Readiness.UNKNOWN if statement.ready is None else Readiness.NEVER), None
+        return Readiness.EVER, NEVER
+    return (Readiness.UNKNOWN if statement.ready is None else Readiness.NEVER), NEVER
 
 
 def _listed_owners(
@@ -232,13 +216,9 @@ def _by_namespace(
     scraped_at: float,
     owners: Mapping[tuple[str, str], Collection[str]],
 ) -> dict[str, NamespaceEvidence]:
-    without_pods, selected = _owners(evidence.without_pods), _owners(evidence.selected)
-    wanted: dict[str, dict[Owner, int]] = defaultdict(dict)
-    for (namespace, owner), replicas in evidence.wanted.items():
-        wanted[namespace][owner] = replicas
-    names: dict[str, dict[str, frozenset[str]]] = defaultdict(dict)
-    for namespace, kind in evidence.owners:
-        names[namespace][kind] = frozenset(owners[namespace, kind])
+    without_pods = _grouped(dict.fromkeys(evidence.without_pods))
+    selected, wanted = _grouped(dict.fromkeys(evidence.selected)), _grouped(evidence.wanted)
+    names = _grouped({kind: frozenset(owners[kind]) for kind in evidence.owners})
     return {
         namespace: NamespaceEvidence(
             scraped_at,
@@ -253,8 +233,9 @@ def _by_namespace(
     }
 
 
-def _owners(pairs: Iterable[tuple[str, Owner]]) -> dict[str, set[Owner]]:
-    owners: dict[str, set[Owner]] = defaultdict(set)
-    for namespace, owner in pairs:
-        owners[namespace].add(owner)
-    return owners
+def _grouped(values: Mapping[tuple[str, _Key], _Value]) -> dict[str, dict[_Key, _Value]]:
+    """Group by namespace."""
+    groups: dict[str, dict[_Key, _Value]] = defaultdict(dict)
+    for (namespace, key), value in values.items():
+        groups[namespace][key] = value
+    return groups

@@ -5,6 +5,7 @@ scrape of its own target lacked it. If it was in its target's last good scrape i
 its state is unknown. Absence right after a target (or the whole source) came back proves nothing.
 """
 
+import math
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -19,7 +20,7 @@ from keda_gpu_scaler.snapshot.observation import (
     is_ascending,
     uuid_of,
 )
-from keda_gpu_scaler.snapshot.snapshot import GpuSamples, Pod
+from keda_gpu_scaler.snapshot.snapshot import NEVER_SEEN, GpuSamples, Pod
 from keda_gpu_scaler.snapshot.targets import (
     TargetHealth,
     UpIntervals,
@@ -39,30 +40,20 @@ ABSENT_ELEMENTS_KEPT = 1_000
 class ReportedPods:
     """All that is remembered of pods between two observations."""
 
-    at: float | None = None
+    at: float = NEVER_SEEN
     pods: Mapping[PodKey, Pod] = field(default_factory=dict)
     targets: Mapping[Target, TargetHealth] = field(default_factory=dict)
 
 
 def absent_gpus(reported_pods: ReportedPods, observation: Observation) -> frozenset[str]:
     """Return the UUIDs of GPUs with pods that are absent now and may not have ended."""
-    at = observation.at
-    present_pods = {
-        (series.namespace, series.pod) for series in observation.series if series.present[-1] >= at
-    }
-    known_gpus = {
-        gpu.gpu
-        for key, pod in reported_pods.pods.items()
-        if key not in present_pods and (not pod.ended or pod.is_unnamed)
-        for gpu in pod.gpus
-    }
-    new_gpus = {
-        series.gpu
-        for series in observation.series
-        if (series.namespace, series.pod) not in present_pods
-        and (series.namespace, series.pod) not in reported_pods.pods
-    }
-    return frozenset(uuid_of(gpu) for gpu in known_gpus | new_gpus)
+    at, known = observation.at, reported_pods.pods
+    shown = {series.key for series in observation.series if series.present[-1] >= at}
+    looked_for = {key for key, pod in known.items() if not pod.ended or pod.is_unnamed} - shown
+    gpus = [gpu.gpu for key in looked_for for gpu in known[key].gpus]
+    seen = shown | known.keys()
+    gpus += [series.gpu for series in observation.series if series.key not in seen]
+    return frozenset(map(uuid_of, gpus))
 
 
 def join(
@@ -78,7 +69,7 @@ def join(
         if key not in reported_pods.pods or reported_pods.pods[key].last_seen < pod.last_seen
     }
     return ReportedPods(
-        history.at if reported_pods.at is None else reported_pods.at,
+        history.at if reported_pods.at == NEVER_SEEN else reported_pods.at,
         {**reported_pods.pods, **past},
         {**history.targets, **reported_pods.targets},
     )
@@ -119,7 +110,7 @@ def awaiting(reported_pods: ReportedPods, unsure: Collection[PodKey], at: float)
     tells it from one that does not exist. So its rows count for nothing, and no replica is given up
     meanwhile.
     """
-    pods = {key: Pod(key[1], (), None, at, at) for key in unsure}
+    pods = {key: Pod(key[1], last_seen=at, sampled_at=at) for key in unsure}
     return replace(reported_pods, pods={**reported_pods.pods, **pods}) if pods else reported_pods
 
 
@@ -141,8 +132,7 @@ class Scene:
 
     def scrape_interval(self, target: Target) -> float:
         """Return how often a target is scraped; 0 while that is not known."""
-        state = self.targets.get(target)
-        return 0.0 if state is None else state.interval_seconds
+        return self.targets[target].interval_seconds if target in self.targets else 0.0
 
 
 def advance_reported_pods(
@@ -163,27 +153,21 @@ def advance_reported_pods(
     pods = dict(reported_pods.pods)
     groups: dict[PodKey, list[Series]] = defaultdict(list)
     for series in observation.series:
-        groups[series.namespace, series.pod].append(series)
+        groups[series.key].append(series)
     for key, group in groups.items():
-        pods[key] = _update_reporting(scene, key, pods.get(key), group)
+        pods[key] = _update_reporting(scene, pods.get(key), group)
     for key, pod in [(key, pod) for key, pod in pods.items() if pod.last_seen < at]:
         # Its exporter may not know its pods.
         if not pod.ended or pod.is_unnamed:
             pods[key] = _update_absent(scene, pod, gpus)
-    kept = _kept(pods, at, absent_kept)
-    return ReportedPods(at, kept, _watched(targets, kept, at - REMEMBERED_SECONDS))
-
-
-def _watched(
-    targets: Mapping[Target, TargetHealth], pods: Mapping[PodKey, Pod], since: float
-) -> dict[Target, TargetHealth]:
-    """Drop targets that were last good long ago and that reported no remembered pod."""
+    pods = _kept(pods, at, absent_kept)
     with_pods = {target for pod in pods.values() for target in pod.targets}
-    return {
+    recent = {
         target: state
         for target, state in targets.items()
-        if state.last_good >= since or target in with_pods
+        if state.last_good >= at - REMEMBERED_SECONDS or target in with_pods
     }
+    return ReportedPods(at, pods, recent)
 
 
 def _kept(pods: Mapping[PodKey, Pod], at: float, absent_kept: int) -> dict[PodKey, Pod]:
@@ -199,19 +183,26 @@ def _kept(pods: Mapping[PodKey, Pod], at: float, absent_kept: int) -> dict[PodKe
     return kept
 
 
-def _update_reporting(scene: Scene, key: PodKey, known: Pod | None, group: list[Series]) -> Pod:
+_KEPT_WHILE_ABSENT = "ended", "ended_at", "released_since", "is_unnamed", "busy_unnamed_at"
+
+
+def _update_reporting(scene: Scene, known: Pod | None, group: list[Series]) -> Pod:
     """Return the pod after an observation with series of it."""
-    last_seen, targets = _last_seen(scene, group)
-    if last_seen is None or (known is not None and last_seen < known.last_seen):
-        return known or _unscraped(key, group)
+    key, (last_seen, targets) = group[0].key, _last_seen(scene, group)
+    if known is not None and last_seen < known.last_seen:
+        return known
+    if not targets:  # only a target that is down has series of it: it was there, unseen since
+        first = min(series.present[0] for series in group)
+        targets = frozenset(series.target for series in group)
+        return Pod(key[1], _gpus(group, NEVER_SEEN), NEVER_SEEN, first, first, targets=targets)
     group = _of_one_node(group, targets, last_seen)
     sampled_at = _sampled_at(scene, key, last_seen, targets)
+    is_same = known is not None and known.last_seen == last_seen
+    if known and not is_same and not _is_newer(scene, known.ended_at, group, sampled_at):
+        return known
     first_seen = _first_seen(scene, known, group, targets, last_seen)
-    if known is not None and known.ended_at is not None and last_seen > known.last_seen:
-        if not _is_newer(scene, key, known.ended_at, group, sampled_at):
-            return known
-        first_seen = _began(scene, group, known)
-    pod = Pod(
+    kept = {name: getattr(known, name) for name in _KEPT_WHILE_ABSENT if is_same}
+    return Pod(
         name=key[1],
         gpus=_gpus(group, first_seen),
         first_seen=first_seen,
@@ -226,23 +217,14 @@ def _update_reporting(scene: Scene, key: PodKey, known: Pod | None, group: list[
         shown_by=tuple(dict.fromkeys(chain.from_iterable([series.shown_by for series in group]))),
         stuck=frozenset([series.stuck for series in group if series.stuck]),
         contradicted_at=max(series.contradicted_at for series in group),
-    )
-    if known is None or known.last_seen != last_seen:
-        return pod
-    return replace(
-        pod,
-        ended=known.ended,
-        ended_at=known.ended_at,
-        released_since=known.released_since,
-        is_unnamed=known.is_unnamed,
-        busy_unnamed_at=known.busy_unnamed_at,
+        **kept,
     )
 
 
 def _of_one_node(group: list[Series], targets: frozenset[Target], last_seen: float) -> list[Series]:
     """Leave out an earlier pod of the same name, which was shown elsewhere and on other GPUs."""
     here = _instances(targets)
-    if all(series.target.instance in here for series in group):
+    if all(series.target.instance in here for series in group):  # as a rule
         return group
     current = {
         uuid_of(series.gpu)
@@ -284,10 +266,8 @@ def _has_uuid(gpu: str) -> bool:
     return "#" not in gpu
 
 
-def _is_newer(
-    scene: Scene, key: PodKey, ended_at: float, group: list[Series], sampled_at: float
-) -> bool:
-    """Tell whether the samples of a pod that had ended are newer than its end.
+def _is_newer(scene: Scene, ended_at: float, group: list[Series], sampled_at: float) -> bool:
+    """Tell whether the samples of a pod are newer than its end, if exporters showed one.
 
     One of two Prometheus behind one address can show a pod that the other saw go: it was down then,
     and repeats its last sample for five minutes. It shows the pod at the very instant of the end,
@@ -298,14 +278,14 @@ def _is_newer(
     agrees = all(ended_at not in series.times for series in group)
     if agrees and ended_at >= observation.instants[0]:
         return True
-    if key in observation.sample_ages:
+    if group[0].key in observation.sample_ages:
         return sampled_at > ended_at
     samples = (pair for series in group for pair in zip(series.times, series.values, strict=True))
     has_work = any(value > 0 for time, value in samples if time > ended_at)
     return sampled_at - (LEAST_GRACE_SECONDS if has_work else LOOKBACK_SECONDS) > ended_at
 
 
-def _last_seen(scene: Scene, group: list[Series]) -> tuple[float | None, frozenset[Target]]:
+def _last_seen(scene: Scene, group: list[Series]) -> tuple[float, frozenset[Target]]:
     """Find the newest instant at which healthy targets reported the pod, and which targets did."""
     newest: dict[Target, float] = {}
     for series in group:
@@ -313,17 +293,8 @@ def _last_seen(scene: Scene, group: list[Series]) -> tuple[float | None, frozens
             if scene.saw(series.target, seen):
                 newest[series.target] = max(seen, newest.get(series.target, seen))
                 break
-    if not newest:
-        return None, frozenset()
-    last = max(newest.values())
+    last = max(newest.values(), default=NEVER_SEEN)
     return last, frozenset(target for target, time in newest.items() if time == last)
-
-
-def _unscraped(key: PodKey, group: list[Series]) -> Pod:
-    """Return a pod with series left only of a target that is down: it was there, unseen since."""
-    first = min(series.present[0] for series in group)
-    targets = frozenset(series.target for series in group)
-    return Pod(key[1], _gpus(group, None), None, first, first, targets=targets)
 
 
 def _first_seen(
@@ -332,27 +303,25 @@ def _first_seen(
     group: list[Series],
     targets: frozenset[Target],
     last_seen: float,
-) -> float | None:
+) -> float:
     """Return when the pod began, which is later if it is another one of the same name now."""
-    if known is not None and not _has_moved(known, group, targets):
-        return known.first_seen
-    if known is None or any(series.present[-1] > known.last_seen for series in group):
-        return _began(scene, group, known)
-    return last_seen
+    if known is not None:
+        has_returned = known.ended_at < math.inf and last_seen > known.last_seen
+        if not has_returned and not _has_moved(known, group, targets):
+            return known.first_seen
+        if all(series.present[-1] <= known.last_seen for series in group):
+            return last_seen
+    return _began(scene, group, NEVER_SEEN if known is None else known.last_seen)
 
 
-def _began(scene: Scene, group: list[Series], known: Pod | None) -> float | None:
-    """Return when the pod's series began; None when it was there before, or has only come back."""
-    after = known.last_seen if known is not None else float("-inf")
+def _began(scene: Scene, group: list[Series], after: float) -> float:
+    """Return when the pod's series began, if it was not there before, nor has only come back."""
     first, target = min(
         (time, series.target) for series in group for time in series.present if time > after
     )
-    if first <= scene.observation.instants[0]:
-        return None
     state = scene.targets.get(target)
-    if state is not None and state.returned_at == first:
-        return None
-    return first
+    has_returned = state is not None and state.returned_at == first
+    return NEVER_SEEN if has_returned or first <= scene.observation.instants[0] else first
 
 
 def _sampled_at(scene: Scene, key: PodKey, last_seen: float, targets: frozenset[Target]) -> float:
@@ -364,12 +333,11 @@ def _sampled_at(scene: Scene, key: PodKey, last_seen: float, targets: frozenset[
     return min(last_seen, max(times))
 
 
-def _gpus(group: list[Series], first_seen: float | None) -> tuple[GpuSamples, ...]:
+def _gpus(group: list[Series], began: float) -> tuple[GpuSamples, ...]:
     """Merge what several targets say of one GPU.
 
     Samples from before the pod began belong to an earlier pod of the same name.
     """
-    began = float("-inf") if first_seen is None else first_seen
     if len(group) == 1:  # as a rule
         only = _samples(group[0].gpu, group, began)
         return () if only is None else (only,)
@@ -408,30 +376,16 @@ def _update_absent(scene: Scene, pod: Pod, gpus: GpuReports) -> Pod:
     are_reported = bool(uuids) and uuids <= gpus.reported
     is_unnamed = (are_reported or pod.is_unnamed) and pod.targets.isdisjoint(scene.naming)
     if at - pod.last_seen < REMEMBERED_SECONDS and not uuids.isdisjoint(gpus.busy_without_pod):
-        return replace(
-            pod,
-            released_since=None,
-            is_unnamed=is_unnamed,
-            busy_unnamed_at=at,
-            ended=False,
-            ended_at=None,
-        )
-    released_since = None
-    if are_reported:
-        released_since = at if pod.released_since is None else pod.released_since
-    ended_at = None
-    if pod.ended or _has_ended(scene, pod, released_since, gpus):
-        ended_at = at if pod.ended_at is None else pod.ended_at
-    return replace(
-        pod,
-        released_since=released_since,
-        is_unnamed=is_unnamed,
-        ended=ended_at is not None,
-        ended_at=ended_at,
-    )
+        pod = replace(pod, released_since=math.inf, ended=False, ended_at=math.inf)
+        return replace(pod, is_unnamed=is_unnamed, busy_unnamed_at=at)
+    released_since = min(at, pod.released_since) if are_reported else math.inf
+    pod = replace(pod, released_since=released_since, is_unnamed=is_unnamed)
+    if pod.ended or _has_ended(scene, pod, gpus):
+        return replace(pod, ended=True, ended_at=min(at, pod.ended_at))
+    return pod
 
 
-def _has_ended(scene: Scene, pod: Pod, released_since: float | None, gpus: GpuReports) -> bool:
+def _has_ended(scene: Scene, pod: Pod, gpus: GpuReports) -> bool:
     """Tell whether a pod of which no GPU is busy has ended.
 
     It has at once if both agree: a good scrape of its target lacks it, and its GPUs are reported
@@ -440,17 +394,13 @@ def _has_ended(scene: Scene, pod: Pod, released_since: float | None, gpus: GpuRe
     one that shows only GPUs with pods.
     """
     at, grace = scene.observation.at, grace_seconds(pod.scrape_interval_seconds)
-    if released_since is not None and at - released_since >= grace:
+    if at - pod.released_since >= grace:
         return True
-    if not any(_was_absent(scene, pod, target) for target in pod.targets):
-        return False
+    was_absent = any(
+        absent_from_good_scrape(scene.up_intervals.get(target, {}), pod.last_seen, grace)
+        for target in pod.targets
+    )
     are_shown = not gpus.reported.isdisjoint(_uuids(pod))
     shows_gpus = are_shown or not pod.targets.isdisjoint(scene.naming)
     waited_seconds = grace if shows_gpus or not pod.shows_free_gpus else REMEMBERED_SECONDS
-    return released_since is not None or at - pod.last_seen >= waited_seconds
-
-
-def _was_absent(scene: Scene, pod: Pod, target: Target) -> bool:
-    """Tell whether a good scrape of a target proves that a pod is gone."""
-    settle = grace_seconds(scene.scrape_interval(target))
-    return absent_from_good_scrape(scene.up_intervals.get(target, {}), pod.last_seen, settle)
+    return was_absent and (pod.released_since <= at or at - pod.last_seen >= waited_seconds)

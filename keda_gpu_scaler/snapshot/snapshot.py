@@ -4,9 +4,11 @@ Values only. A snapshot is complete for its namespaces: the decision for any wor
 nothing else. All times are seconds on the source's own clock (Unix time).
 """
 
+import math
 from bisect import bisect_left
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from itertools import takewhile
 from typing import NamedTuple
 
 from keda_gpu_scaler.snapshot.evidence import (
@@ -19,8 +21,9 @@ from keda_gpu_scaler.snapshot.observation import Target
 from keda_gpu_scaler.spec.spec import OwnQuery, Signal
 from keda_gpu_scaler.spec.workload import Owner
 
-NEVER_SEEN = float("-inf")
-"""`last_seen` of a pod that no exporter has shown."""
+NEVER_SEEN = -math.inf
+"""Of a time: nothing has shown it, so that it is not known, or before all that is watched. Of what
+has not come yet, the time is infinite."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,13 +49,13 @@ class Pod:
     """One pod as the exporters saw it, if they did."""
 
     name: str
-    gpus: tuple[GpuSamples, ...]
+    gpus: tuple[GpuSamples, ...] = ()
     """Its GPUs, former ones included."""
-    first_seen: float | None
-    """When its series began; None when it was there before it was watched."""
-    last_seen: float
+    first_seen: float = NEVER_SEEN
+    """When its series began, if it was not there before it was watched."""
+    last_seen: float = NEVER_SEEN
     """The newest instant at which a healthy target reported it."""
-    sampled_at: float
+    sampled_at: float = NEVER_SEEN
     """When its newest sample was taken; not after `last_seen`."""
     scrape_interval_seconds: float = 0.0
     """How often its target is scraped, as observed; 0 when that is not known yet."""
@@ -66,14 +69,14 @@ class Pod:
     """The targets that reported it at `last_seen`."""
     ended: bool = False
     """It is known to be gone."""
-    ended_at: float | None = None
-    """The instant at which exporters showed that it is gone; None: they did not."""
-    released_since: float | None = None
-    """Since when its GPUs are always reported without it; None: they are not."""
+    ended_at: float = math.inf
+    """The instant at which exporters showed that it is gone."""
+    released_since: float = math.inf
+    """Since when its GPUs are always reported without it."""
     is_unnamed: bool = False
     """Its GPUs are reported without it, by an exporter that names no pod: it may have lost its map
     of pods."""
-    busy_unnamed_at: float | None = None
+    busy_unnamed_at: float = NEVER_SEEN
     """When one of its GPUs was last busy without a pod, since the exporter named it."""
     shows_free_gpus: bool = False
     """Its exporter shows GPUs without a pod as well."""
@@ -103,6 +106,11 @@ class Pod:
         return frozenset() if self.status is None else self.status.owners
 
     @property
+    def asks_gpu(self) -> bool | None:
+        """Whether it asks for a GPU; None: that is not known."""
+        return None if self.status is None else self.status.asks_gpu
+
+    @property
     def readiness(self) -> Readiness:
         return Readiness.UNKNOWN if self.status is None else self.status.readiness
 
@@ -129,13 +137,8 @@ class NamespaceSnapshot:
 
     def starting_with(self, prefix: str) -> list[Pod]:
         """Return the pods with names that start with `prefix`, in the order of their names."""
-        matching_pods = []
-        for position in range(bisect_left(self.names, prefix), len(self.names)):
-            name = self.names[position]
-            if not name.startswith(prefix):
-                break
-            matching_pods.append(self.pods[name])
-        return matching_pods
+        names = self.names[bisect_left(self.names, prefix) :]
+        return [self.pods[name] for name in takewhile(lambda name: name.startswith(prefix), names)]
 
     @property
     def evidence_source(self) -> EvidenceSource:

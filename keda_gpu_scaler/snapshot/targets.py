@@ -3,7 +3,7 @@
 Pure. All times are the source's own.
 """
 
-import itertools
+import operator
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
@@ -33,22 +33,32 @@ class TargetHealth:
 
 
 def advance_targets(
-    known: Mapping[Target, TargetHealth], known_at: float | None, observation: Observation
+    known: Mapping[Target, TargetHealth], known_at: float, observation: Observation
 ) -> tuple[dict[Target, UpIntervals], dict[Target, TargetHealth]]:
     """Return each target's new runs, and the health of every target that was ever good.
 
-    `known` holds up to `known_at`, which is None at the very first observation.
+    `known` holds up to `known_at`.
     """
     up_intervals: dict[Target, UpIntervals] = {}
-    states = dict(known)
+    states, instants = dict(known), observation.instants
+    is_seamless = known_at >= instants[0]
+    new = [instant for instant in instants if instant > known_at]
     for target, scrapes in observation.good_scrapes.items():
-        up_intervals[target], state = _advance_target(
-            known.get(target), known_at, observation, scrapes
-        )
+        runs, state = dict[float, float](), known.get(target)
+        was_good = is_seamless and state is not None and state.last_good == known_at
+        for instant in new:
+            if instant in scrapes:
+                if state is None:
+                    state = TargetHealth(instant, instant)
+                elif not was_good:
+                    state = replace(state, good_since=instant, returned_at=instant)
+                state = replace(state, last_good=instant)
+                runs[instant] = state.good_since
+            was_good = instant in scrapes
+        up_intervals[target] = runs
         if state is not None:
             # With too few scrapes the known interval stays.
-            scraped_at = sorted(set(scrapes.values()))
-            gaps = [later - earlier for earlier, later in itertools.pairwise(scraped_at)]
+            gaps = map(operator.sub, (times := sorted(set(scrapes.values())))[1:], times)
             interval = min(gaps, default=state.interval_seconds)
             states[target] = replace(state, interval_seconds=interval)
     return up_intervals, states
@@ -65,27 +75,3 @@ def absent_from_good_scrape(
         instant > last_seen and (start <= last_seen or instant - start >= settle_seconds)
         for instant, start in up_intervals.items()
     )
-
-
-def _advance_target(
-    state: TargetHealth | None,
-    known_at: float | None,
-    observation: Observation,
-    scrapes: Mapping[float, float],
-) -> tuple[dict[float, float], TargetHealth | None]:
-    up_intervals: dict[float, float] = {}
-    seamless = known_at is not None and known_at >= observation.instants[0]
-    was_good = seamless and state is not None and state.last_good == known_at
-    for instant in observation.instants:
-        if known_at is not None and instant <= known_at:
-            continue
-        if instant in scrapes:
-            if state is None:
-                state = TargetHealth(instant, instant)
-            elif was_good:
-                state = replace(state, last_good=instant)
-            else:
-                state = replace(state, good_since=instant, last_good=instant, returned_at=instant)
-            up_intervals[instant] = state.good_since
-        was_good = instant in scrapes
-    return up_intervals, state

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from keda_gpu_scaler.decision.decision import Asking, Decision, State
 from keda_gpu_scaler.snapshot.evidence import NamespaceEvidence
-from keda_gpu_scaler.snapshot.snapshot import Pod
+from keda_gpu_scaler.snapshot.snapshot import NEVER_SEEN, Pod
 from keda_gpu_scaler.spec.spec import TriggerSpec
 from keda_gpu_scaler.spec.workload import Selected
 from testbed.triggers import spec
@@ -246,12 +246,12 @@ def test_a_query_that_shows_nothing_never_says_that_there_is_nothing(
 
 @st.composite
 def _pods(draw: st.DrawFn) -> Pod:
-    first_seen = draw(st.none() | st.floats(NOW - 300, NOW))
+    first_seen = draw(st.just(NEVER_SEEN) | st.floats(NOW - 300, NOW))
     return pod(
         f"bert-7b6667bd9-{draw(st.sampled_from(LETTERS)) * 5}",
         draw(st.floats(0, 100)),
         first_seen=first_seen,
-        last_seen=max(draw(st.floats(NOW - 4000, NOW)), first_seen or 0),
+        last_seen=max(draw(st.floats(NOW - 4000, NOW)), first_seen),
         age=draw(st.floats(0, 400)),
         ended=draw(st.booleans()),
     )

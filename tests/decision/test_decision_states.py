@@ -1,6 +1,7 @@
 """The cases in docs/states.md, one by one: each decision is the documented one."""
 
 import itertools
+import math
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -277,11 +278,11 @@ def test_a_listed_pod_of_which_nobody_knows_how_it_is_has_not_ended(
         pytest.param(0, NOW - 60, State.PARTIAL, False, id="idle, and gone after the list"),
         pytest.param(50, NOW - 60, State.PARTIAL, True, id="busy, and gone after the list"),
         pytest.param(0, NOW - 90, State.UNKNOWN, None, id="listed after it was gone"),
-        pytest.param(0, None, State.UNKNOWN, None, id="nothing shows that it is gone"),
+        pytest.param(0, math.inf, State.UNKNOWN, None, id="nothing shows that it is gone"),
     ],
 )
 def test_a_pod_that_exporters_show_to_be_gone_does_not_make_an_idle_workload_active(
-    load: float, ended_at: float | None, state: State, *, active: bool | None
+    load: float, ended_at: float, state: State, *, active: bool | None
 ) -> None:
     gone = bert("b", load, last_seen=NOW - 100, status=said(listed=NOW - 90))
     listed = replace(LISTED, scraped_at=NOW - 30)

@@ -1,5 +1,6 @@
 """Claims about the sum while replicas come and go."""
 
+import math
 from dataclasses import replace
 from typing import Any
 
@@ -9,7 +10,7 @@ from hypothesis import strategies as st
 
 from keda_gpu_scaler.decision.decision import State
 from keda_gpu_scaler.snapshot.evidence import PodStatus
-from keda_gpu_scaler.snapshot.snapshot import Pod
+from keda_gpu_scaler.snapshot.snapshot import NEVER_SEEN, Pod
 from keda_gpu_scaler.spec.workload import Owner
 from testbed.triggers import spec
 from tests.decision.deciding import decide_about, measured, ready
@@ -27,8 +28,8 @@ def _left(
     suffix: str,
     *,
     alive: float = LEFT,
-    ended: float | None = LEFT + 30,
-    ready: float | None = None,
+    ended: float = LEFT + 30,
+    ready: float = NEVER_SEEN,
 ) -> Pod:
     status = said(ended=True, alive_at=alive, ended_at=ended, ready=ready)
     last = alive + 30
@@ -54,7 +55,7 @@ TOTALS: dict[str, tuple[list[Pod], float]] = {
     "the others have risen": ([*ready([10.0] * 10 + [90.0] * 7, count=2), _left("x")], 160),
     "before the window": ([*STAY, _left("x", alive=NOW - 195, ended=NOW - 165)], 180),
     # An end that was never listed is taken for a minute later.
-    "its end is not listed": ([*STAY, _left("x", ended=None)], 200),
+    "its end is not listed": ([*STAY, _left("x", ended=math.inf)], 200),
     # It adds only what it did while it was Ready.
     "never Ready": ([*STAY, bert("x", 100, last_seen=LEFT, ended=True, status=NEVER_READY)], 180),
     "Ready at its end": ([*STAY, _left("x", ready=LEFT)], 180),

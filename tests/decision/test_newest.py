@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from keda_gpu_scaler.snapshot.snapshot import Pod
+from keda_gpu_scaler.snapshot.snapshot import NEVER_SEEN, Pod
 from testbed.triggers import spec
 from tests.decision.deciding import decide_about
 from tests.support.snapshots import NOW, bert, pod, said
@@ -16,7 +16,7 @@ ALIVE_AT = NOW - 10
 """The cluster showed then that no pod was to end: the newest instant before is NOW - 15."""
 
 
-def _told(suffix: str, values: Sequence[float] | float, ready: float | None = None) -> Pod:
+def _told(suffix: str, values: Sequence[float] | float, ready: float = NEVER_SEEN) -> Pod:
     return bert(suffix, values, status=said(ready=ready, alive_at=ALIVE_AT))
 
 

@@ -12,7 +12,7 @@ from keda_gpu_scaler.snapshot.joining import build_snapshot
 from keda_gpu_scaler.snapshot.observation import Observation
 from keda_gpu_scaler.snapshot.pod_status import PodStatuses, Watch
 from keda_gpu_scaler.snapshot.reported_pods import ReportedPods
-from keda_gpu_scaler.snapshot.snapshot import NEVER_SEEN, Pod, Snapshot
+from keda_gpu_scaler.snapshot.snapshot import Pod, Snapshot
 from tests.support.snapshots import COLLECTION, NOW, pod, said
 
 NAMESPACES = ("ml", "web")
@@ -60,9 +60,7 @@ def test_a_pod_that_both_know_carries_what_both_know() -> None:
 
 def test_a_pod_that_no_exporter_has_shown_is_there() -> None:
     status = said(never=True)
-    assert _found(None, status) == Pod(
-        NAME, (), None, NEVER_SEEN, NEVER_SEEN, collection_seconds=COLLECTION, status=status
-    )
+    assert _found(None, status) == Pod(NAME, collection_seconds=COLLECTION, status=status)
     assert _taken(None, said()).pod_count == 0
 
 

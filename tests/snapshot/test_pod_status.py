@@ -1,5 +1,6 @@
 """Claims about the pod status that follows from all statements about a pod."""
 
+import math
 from dataclasses import replace
 from typing import Any
 
@@ -21,6 +22,7 @@ from keda_gpu_scaler.snapshot.pod_status import (
     advance_pod_statuses,
     silenced,
 )
+from keda_gpu_scaler.snapshot.snapshot import NEVER_SEEN
 from keda_gpu_scaler.spec.workload import Owner
 
 AT = 10_000.0
@@ -70,11 +72,11 @@ STATUSES: dict[str, tuple[tuple[PodStatement, ...], dict[str, object]]] = {
     "nobody says": ((PodStatement(),), {"readiness": Readiness.UNKNOWN}),
     "it was Ready, and is again": (
         (READY, STOPPED, replace(READY, ready_at=AT + 5)),
-        {"readiness": Readiness.EVER, "ready_since": AT - 20, "is_ready": True},
+        {"readiness": Readiness.EVER, "ready_since": AT - 20, "ready": True},
     ),
     "it was Ready within the last hour": (
         (replace(STARTING, was_ready=True),),
-        {"readiness": Readiness.EVER, "ready_since": None, "is_ready": False},
+        {"readiness": Readiness.EVER, "ready_since": NEVER_SEEN, "ready": False},
     ),
     "seen to become Ready": ((STARTING, UNDATED), {"ready_since": AT + 15}),
     "Ready and young": ((UNDATED,), {"ready_since": AT}),
@@ -82,12 +84,12 @@ STATUSES: dict[str, tuple[tuple[PodStatement, ...], dict[str, object]]] = {
         (replace(UNDATED, created_at=None, ready_recently=True),),
         {"ready_since": AT},
     ),
-    "Ready and old": ((replace(UNDATED, created_at=AT - 5000),), {"ready_since": None}),
-    "Ready, of any age": ((replace(UNDATED, created_at=None),), {"ready_since": None}),
+    "Ready and old": ((replace(UNDATED, created_at=AT - 5000),), {"ready_since": NEVER_SEEN}),
+    "Ready, of any age": ((replace(UNDATED, created_at=None),), {"ready_since": NEVER_SEEN}),
     "no node is found": ((STARTING, WAITING), {"unschedulable": WAITING.unschedulable}),
     "a node was found": ((WAITING, STARTING), {"unschedulable": None}),
-    "alive": ((READY,), {"alive_at": AT, "ended_at": None, "is_ready": True}),
-    "ended": ((READY, ENDING), {"alive_at": AT, "ended_at": AT + 15, "is_ready": False}),
+    "alive": ((READY,), {"alive_at": AT, "ended_at": math.inf, "ready": True}),
+    "ended": ((READY, ENDING), {"alive_at": AT, "ended_at": AT + 15, "ready": None}),
     "ended for long": (
         (READY, ENDING, ENDING),
         {"alive_at": AT, "ended_at": AT + 15, "listed_at": AT + 30},
@@ -125,7 +127,7 @@ def test_what_cannot_be_undone_is_kept_while_nobody_speaks(
     book = _after((AT, _said(AT, statement)), (AT + seconds, Evidence({}, down=frozenset({ONE}))))
     found = book.status(KEY, AT + seconds)
     assert found is not None
-    assert (found.readiness, found.is_ready) == (readiness, False)
+    assert (found.readiness, bool(found.ready)) == (readiness, False)
     assert [book.is_current(AT + later) for later in (120, 121)] == [True, False]
 
 

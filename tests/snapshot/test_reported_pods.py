@@ -17,7 +17,7 @@ from keda_gpu_scaler.snapshot.reported_pods import (
     confined,
     join,
 )
-from keda_gpu_scaler.snapshot.snapshot import Pod
+from keda_gpu_scaler.snapshot.snapshot import NEVER_SEEN, Pod
 from keda_gpu_scaler.times import REMEMBERED_SECONDS
 from tests.support.worlds import (
     EVER,
@@ -74,11 +74,11 @@ def test_a_pod_that_reports_is_seen_now() -> None:
 
 AGAIN = (*until(900.0), *since(1000.0))
 BEGINNINGS = {
-    "before anybody watched": (EVER, EVER, None),
+    "before anybody watched": (EVER, EVER, NEVER_SEEN),
     "in view, and later not": (since(850.0), EVER, 855.0),
     "on a node that is new": (EVER, since(800.0), 810.0),
-    "it reports again after an outage": (EVER, BACK, None),
-    "in the first scrape after an outage": (since(1000.0), BACK, None),
+    "it reports again after an outage": (EVER, BACK, NEVER_SEEN),
+    "in the first scrape after an outage": (since(1000.0), BACK, NEVER_SEEN),
     "in a later scrape after an outage": (since(1210.0), BACK, 1215.0),
     "again under the name of one that ended": (AGAIN, EVER, 1005.0),
 }
@@ -193,7 +193,7 @@ def test_a_pod_only_ever_seen_lingering_is_silent_since_then() -> None:
     down = World((WorldPod("a", there=since(900.0)),)).observed(930.0)
     lingering = replace(down, good_scrapes={NODE: {}})
     pod = _pod(advance_reported_pods(before, lingering, NOWHERE))
-    assert (pod.last_seen, pod.first_seen, pod.ended) == (900.0, None, False)
+    assert (pod.last_seen, pod.first_seen, pod.ended) == (900.0, NEVER_SEEN, False)
 
 
 def test_a_target_without_health_is_believed_while_it_reports_and_never_proves_an_end() -> None:
@@ -226,9 +226,9 @@ def test_a_pod_that_is_missing_where_its_exporter_names_another_has_ended_for_go
 SECOND_JOB = NODE._replace(job="again")
 EVERYWHERE = dict.fromkeys((NODE, OTHER_NODE, SECOND_JOB), EVER)
 REPLACED = {NODE: until(900.0), OTHER_NODE: since(905.0)}
-ONE, TWO = "GPU-1", "GPU-2"
+ONE, TWO, SAME = "GPU-1", "GPU-2", NEVER_SEEN
 Namesakes = tuple[
-    Mapping[Target, Spans], float, tuple[float, str], tuple[float, str, Target], float | None
+    Mapping[Target, Spans], float, tuple[float, str], tuple[float, str, Target], float
 ]
 NAMESAKES: dict[str, Namesakes] = {
     "another, made later": (EVERYWHERE, 885.0, (900, ONE), (1000, TWO, NODE), 1005),
@@ -240,10 +240,22 @@ NAMESAKES: dict[str, Namesakes] = {
     "another, seen by a fresh process": (
         *(EVERYWHERE, 1005.0, (850, ONE), (870, TWO, OTHER_NODE), 870),
     ),
-    "the same, by another job": (EVERYWHERE, 885.0, (900, ONE), (870, TWO, SECOND_JOB), None),
-    "the same, by another target": (REPLACED, 885.0, (900, ONE), (905, ONE, OTHER_NODE), None),
+    "the same, by another job": (EVERYWHERE, 885.0, (900, ONE), (870, TWO, SECOND_JOB), SAME),
+    "the same, by another target": (
+        REPLACED,
+        885.0,
+        (900, ONE),
+        (905, ONE, OTHER_NODE),
+        SAME,
+    ),
     "the same, by another target without UUIDs": (
-        *(REPLACED, 885.0, (900, "10.0.0.1:9400#0"), (905, "10.0.0.2:9400#0", OTHER_NODE), None),
+        *(
+            REPLACED,
+            885.0,
+            (900, "10.0.0.1:9400#0"),
+            (905, "10.0.0.2:9400#0", OTHER_NODE),
+            SAME,
+        ),
     ),
 }
 """Exporters, when one began to watch, the end of a pod and its GPU; the beginning of one of that
@@ -258,7 +270,7 @@ def test_a_pod_of_the_same_name_is_the_same_or_another(case: str) -> None:
     later = WorldPod("a", there=since(start), gpus=(new,), target=target)
     pod = _pod(_watched(World((before, later), scraped), *_steps(begin, 1005.0)))
     assert (pod.first_seen, pod.last_seen) == (first_seen, 1005.0)
-    assert {gpu.gpu for gpu in pod.gpus} == ({old, new} if first_seen is None else {new})
+    assert {gpu.gpu for gpu in pod.gpus} == ({old, new} if first_seen == SAME else {new})
     assert pod.targets == {target}
 
 
@@ -369,9 +381,9 @@ def test_a_history_and_the_present_are_one_story() -> None:
     hour = world.observed(3480.0, step=120.0, span=3600.0)
     reported_pods = advance_reported_pods(ReportedPods(), hour, NOWHERE)
     reported_pods = advance_reported_pods(reported_pods, world.observed(3600.0), NOWHERE)
-    assert _pod(reported_pods, "old").first_seen is None
+    assert _pod(reported_pods, "old").first_seen == NEVER_SEEN
     assert _pod(reported_pods, "gone").ended
-    assert 3400 <= (_pod(reported_pods, "new").first_seen or 0) <= 3480
+    assert 3400 <= _pod(reported_pods, "new").first_seen <= 3480
 
 
 INSTANTS = tuple(STEP * number for number in range(6))

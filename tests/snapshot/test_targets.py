@@ -3,6 +3,7 @@
 import pytest
 
 from keda_gpu_scaler.snapshot.observation import Observation, Target
+from keda_gpu_scaler.snapshot.snapshot import NEVER_SEEN
 from keda_gpu_scaler.snapshot.targets import (
     TargetHealth,
     absent_from_good_scrape,
@@ -14,7 +15,7 @@ from tests.support.worlds import EVER, NODE, World, since, until
 
 def _advanced(world: World, *ats: float) -> tuple[dict[float, float], TargetHealth]:
     states: dict[Target, TargetHealth] = {}
-    known_at: float | None = None
+    known_at = NEVER_SEEN
     up_intervals: dict[float, float] = {}
     for at in ats:
         observation = world.observed(at)
@@ -57,7 +58,7 @@ def test_the_scrape_interval_is_kept_while_too_few_scrapes_are_in_view() -> None
 
 def test_the_scrape_interval_is_that_of_the_scrapes_and_not_of_the_instants() -> None:
     scrapes = {15.0: 3.0, 30.0: 3.0, 45.0: 3.0, 60.0: 3.0, 75.0: 63.0}
-    _, states = advance_targets({}, None, Observation(tuple(scrapes), (), {NODE: scrapes}))
+    _, states = advance_targets({}, NEVER_SEEN, Observation(tuple(scrapes), (), {NODE: scrapes}))
     assert states[NODE].interval_seconds == 60.0
 
 

@@ -17,7 +17,7 @@ COLLECTION = 30.0
 def pod(
     name: str,
     *gpus: float | Sequence[float],
-    first_seen: float | None = None,
+    first_seen: float = NEVER_SEEN,
     last_seen: float = NOW,
     age: float = 0.0,
     averaged: bool = False,
@@ -26,7 +26,7 @@ def pod(
     status: PodStatus | None = None,
 ) -> Pod:
     """Return a pod whose GPUs show a constant, or their last values one step apart."""
-    begin = last_seen - history if first_seen is None else max(first_seen, last_seen - history)
+    begin = max(first_seen, last_seen - history)
     return Pod(
         name=name,
         gpus=tuple(_gpu(name, n, values, begin, last_seen) for n, values in enumerate(gpus)),
@@ -43,8 +43,9 @@ def pod(
 
 def said(
     *,
-    ready: float | None = None,
+    ready: float = NEVER_SEEN,
     never: bool = False,
+    is_ready: bool | None = None,
     created: float | None = NOW - 7200,
     listed: float = NOW - 10,
     **how: Any,
@@ -52,6 +53,7 @@ def said(
     """Return what the cluster says of a pod of deployment/bert, Ready for long unless told."""
     usual = PodStatus(
         readiness=Readiness.NEVER if never else Readiness.EVER,
+        ready=is_ready,
         ready_since=ready,
         created_at=created,
         listed_at=listed,
@@ -64,7 +66,7 @@ def said(
 def unseen(suffix: str, status: PodStatus) -> Pod:
     """Return a pod of deployment/bert that no exporter has shown."""
     name = f"bert-7b6667bd9-{suffix * 5}"
-    return Pod(name, (), None, NEVER_SEEN, NEVER_SEEN, collection_seconds=COLLECTION, status=status)
+    return Pod(name, collection_seconds=COLLECTION, status=status)
 
 
 def bert(

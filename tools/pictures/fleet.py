@@ -16,7 +16,7 @@ from keda_gpu_scaler.decision.summary import summarized
 from keda_gpu_scaler.evaluator.evaluator import Evaluator
 from keda_gpu_scaler.record.build import Answered
 from keda_gpu_scaler.snapshot.evidence import NamespaceEvidence, PodStatus, Readiness
-from keda_gpu_scaler.snapshot.snapshot import GpuSamples, NamespaceSnapshot, Pod
+from keda_gpu_scaler.snapshot.snapshot import NEVER_SEEN, GpuSamples, NamespaceSnapshot, Pod
 from keda_gpu_scaler.spec.spec import ScaledObject, TriggerSpec
 from keda_gpu_scaler.spec.workload import Owner
 from keda_gpu_scaler.telemetry import facts
@@ -109,8 +109,8 @@ def _pod(shown: ShownPod, owner: Owner, now: float) -> Pod:
             owners=frozenset({owner}),
             created_at=begin,
             readiness=Readiness.EVER if is_ready else Readiness.NEVER,
-            ready_since=_time(shown.ready) if is_ready else None,
-            is_ready=is_ready,
+            ready_since=_time(shown.ready) if is_ready else NEVER_SEEN,
+            ready=is_ready,
             asks_gpu=True,
             alive_at=now,
             listed_at=now,

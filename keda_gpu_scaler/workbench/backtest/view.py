@@ -81,7 +81,7 @@ def _pod(
     return Pod(
         name,
         (GpuSamples(name, times, values),) if samples else (),
-        first_seen=first_seen if samples else None,
+        first_seen=first_seen if samples else NEVER_SEEN,
         last_seen=last_seen,
         sampled_at=last_seen,
         scrape_interval_seconds=STEP_SECONDS if samples else 0,
@@ -99,17 +99,17 @@ def _status(replica: SimulatedReplica, owner: Owner, newest: float) -> PodStatus
         return None
     alive_at = min(listed_at, _last_before(replica.deleted, LIST_SECONDS))
     was_ready = replica.ready <= min(listed_at, replica.deleted)
-    ended_at = (
-        math.ceil(replica.deleted / LIST_SECONDS) * LIST_SECONDS if alive_at < listed_at else None
-    )
+    ended_at = NEVER
+    if alive_at < listed_at:
+        ended_at = math.ceil(replica.deleted / LIST_SECONDS) * LIST_SECONDS
     return PodStatus(
         owners=frozenset({owner}),
         created_at=replica.created,
         readiness=Readiness.EVER if was_ready else Readiness.NEVER,
-        ready_since=replica.ready if was_ready else None,
-        ended=ended_at is not None or replica.gone <= newest,
+        ready_since=replica.ready if was_ready else NEVER_SEEN,
+        ended=ended_at < NEVER or replica.gone <= newest,
         asks_gpu=True,
-        is_ready=replica.ready <= listed_at < replica.deleted,
+        ready=replica.ready <= listed_at < replica.deleted,
         alive_at=alive_at if alive_at >= replica.created else NEVER_SEEN,
         ended_at=ended_at,
         listed_at=listed_at,
