@@ -6,7 +6,7 @@ from testbed import servers
 from testbed.prometheus import KINDS
 
 
-def each(*, but: str = "") -> list[pytest.ParameterSet]:
+def each(*, but: str = "") -> list[object]:
     """Return those but one as parameters, each of which marks a test with its program."""
     chosen = (name for name in servers.chosen() if name in KINDS and name != but)
     return [pytest.param(name, marks=pytest.mark.needs(name)) for name in chosen]
