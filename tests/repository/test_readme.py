@@ -43,6 +43,18 @@ def test_rollouts_lost_nodes_and_exporters_are_as_expected() -> None:
     assert (away[ours], away[theirs]) == ("1", "0")
 
 
+def test_the_picture_shows_what_the_words_beside_it_say() -> None:
+    picture = (DOCS / "images" / "replicas.svg").read_text(encoding="utf-8")
+    (title,) = re.findall("<title>(.*?)</title>", picture)
+    found = re.findall(r" (this scaler|sum\(\)|avg\(\)): at most (\d+)", title)
+    (ours, most), (sums, too_many), (_, few), *idle = found
+    assert [(ours, most), (sums, most), ("avg()", few)] == idle
+    assert (
+        f"with models that load at 100 %, sum() goes to {too_many} replicas and this scaler to"
+        f" {most}; with models that load at 0 %, both go to {most}; avg() stays at {few}"
+    ) in PLAIN
+
+
 def test_the_wake_and_the_bill_are_as_measured() -> None:
     waits = {row[0]: row[1] for row in figure("wake", "wake")}
     assert f"**{waits['this scaler, `external-push`']}** with `external-push`" in PLAIN
