@@ -11,6 +11,8 @@ from msgspec import Meta, Struct, field
 
 Count = Annotated[int, Meta(ge=0, le=2**31 - 1)]
 """Replicas, or seconds; the API has int32."""
+ROUNDING = 0.001
+"""The HPA shows an average rounded up to the next thousandth."""
 _QUANTITY = re.compile(r"(-?\d{1,18}(?:\.\d{0,9})?)([numkMGTPE]?)", re.ASCII)
 _POWERS = dict(zip(("n", "u", "m", "", *"kMGTPE"), range(-3, 7), strict=True))
 

@@ -7,14 +7,12 @@ The ReplicaSet controller takes pods that are not Ready first, then those of the
 from collections.abc import Iterator, Mapping
 from itertools import chain, repeat
 
-from keda_gpu_scaler.autoscaling.api_objects import HpaMetric, HpaObject
+from keda_gpu_scaler.autoscaling.api_objects import ROUNDING, HpaMetric, HpaObject
 from keda_gpu_scaler.autoscaling.rules import CLUSTERS, Hpa, Metric, MetricType, Scale, Tolerances
 
 COST = "controller.kubernetes.io/pod-deletion-cost"
 MARK = "keda-gpu-scaler/deletion-cost"
 """Repeats the cost on pods whose cost is this program's; a cost that differs is someone else's."""
-_ROUNDING = 0.001
-"""The HPA shows an average rounded up to the next thousandth."""
 
 
 class Forecast:
@@ -51,7 +49,7 @@ def _metrics(hpa: HpaObject) -> Iterator[Metric]:
         if conditions.get("ScalingActive") != "True":
             value = None
         elif value is not None and is_average:
-            value = max(value - _ROUNDING, 0.0) * hpa.status.current_replicas
+            value = max(value - ROUNDING, 0.0) * hpa.status.current_replicas
         metric_type = MetricType.AVERAGE_VALUE if is_average else MetricType.VALUE
         yield Metric(value=value, target=target.number or 0.0, metric_type=metric_type)
 

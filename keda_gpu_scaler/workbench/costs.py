@@ -99,9 +99,10 @@ class CostWriter:
                 await self.round()
                 await asyncio.sleep(self._ahead_seconds / ROUNDS)
         finally:
-            with contextlib.suppress(TimeoutError, errors.SourceError):
+            removals = (self._write(name, {}) for name in self._followed if not self._dry_run)
+            with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(END_SECONDS):
-                    await asyncio.gather(*(self._write(name, {}) for name in self._followed))
+                    await asyncio.gather(*removals, return_exceptions=True)
             await self._api.close()
 
     async def round(self) -> None:
@@ -111,7 +112,7 @@ class CostWriter:
         trouble = None
         try:
             costs = await self._follow(namespace)
-            if costs or self._may_have_costs[namespace]:
+            if not self._dry_run and (costs or self._may_have_costs[namespace]):
                 self._may_have_costs[namespace] = await self._write(namespace, costs)
         except errors.SourceError as error:
             trouble = str(error)
@@ -200,7 +201,7 @@ class CostWriter:
             wanted = of_owner.get(item.owner, {}).get(item.metadata.name)
             change = scale_in.change(cost, mark, wanted)
             has_costs |= mark is not None
-            if change and not self._dry_run:
+            if change:
                 changes.append(self._patch(turns, pods, item, change))
         for failure in await asyncio.gather(*changes, return_exceptions=True):
             if failure is not None:

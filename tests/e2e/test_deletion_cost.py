@@ -95,6 +95,8 @@ async def _refuses_all_else(
     assert await is_refused(pod, others, labels={"app": "other"})
     assert await is_refused(pod, others, finalizers=["example.com/other"])
     assert await is_refused(protected, "someone else stays", annotations={COST: "-1", MARK: "-1"})
+    # It would be its own with the next change.
+    assert await is_refused(protected, "someone else stays", annotations={MARK: "100"})
     await _annotate(client, lab, pod, {COST: "-1", MARK: "-1"})
     await _annotate(client, lab, pod, {COST: None, MARK: None})
 

@@ -90,8 +90,8 @@ def average_without_value(manifest: Manifest) -> Iterator[Wrong]:
     for trigger in _of_known_type(manifest):
         if trigger.aggregation == Aggregation.AVERAGE and trigger.average:
             why = (
-                "the HPA divides the average by the replicas once more, so it never goes above two "
-                "replicas, and scales five busy ones in to two"
+                "the HPA divides the average by the replicas once more, so at a threshold of 70 it "
+                "never goes above two replicas, and scales five busy ones in to two"
             )
             fix = f"Remove aggregation, or write metricType: Value {beside}."
             yield Wrong(trigger.place("aggregation"), why, fix)

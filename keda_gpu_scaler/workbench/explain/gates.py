@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 from keda_gpu_scaler.autoscaling import rules
 from keda_gpu_scaler.autoscaling.api_objects import (
+    ROUNDING,
     Behavior,
     Condition,
     Direction,
@@ -29,8 +30,6 @@ from keda_gpu_scaler.autoscaling.api_objects import (
 _ANNOTATION = "autoscaling.keda.sh/"
 _FALSE = {"0", "f", "F", "false", "FALSE", "False"}
 """What Go's `ParseBool` takes for false; KEDA takes every other value of an annotation for true."""
-_ROUNDING = 0.001
-"""The HPA shows an average rounded up to the next thousandth."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -273,7 +272,7 @@ def _tolerance(facts: Facts, _able: Condition) -> str | None:
     ratio = metric.value / metric.target
     own = quantity(_direction(facts, up=ratio > 1).tolerance)
     allowed = rules.CLUSTERS.up if own is None else own
-    if abs(ratio - 1) > allowed + _ROUNDING / metric.target:
+    if abs(ratio - 1) > allowed + ROUNDING / metric.target:
         return None
     whose = "the cluster's, 0.1 unless set otherwise" if own is None else f"{own:g}"
     return (
@@ -363,7 +362,7 @@ class _SeenMetric(NamedTuple):
     def asks(self, replicas: int) -> int:
         """Return the replicas that it asks for with so many of them, without any tolerance."""
         # The average is rounded up: the sum may be less by this much for each replica.
-        return math.ceil(max(self.value - _ROUNDING, 0) * replicas / self.target)
+        return math.ceil(max(self.value - ROUNDING, 0) * replicas / self.target)
 
 
 def _highest(facts: Facts) -> _SeenMetric | None:

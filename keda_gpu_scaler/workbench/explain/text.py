@@ -131,7 +131,7 @@ def _facts(record: Record) -> Iterator[Sequence[str]]:
     yield "replicas wanted", _number(record.recommended)
     costs = costs_of(record) if record.workload.startswith("deployment/") else {}
     if len(costs) > 1:
-        yield "least busy", f"{next(iter(costs))}, which goes first by deletion costs"
+        yield "least busy", f"{next(iter(costs))}, which would go first by deletion costs"
     yield "source", f"{source.name}, {age}; list of pods: {pods}"
     if shown_by := {metric for pod in record.pods for metric in pod.shown_by}:
         yield "metrics", "; ".join(sorted(shown_by))
