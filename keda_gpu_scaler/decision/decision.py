@@ -77,6 +77,8 @@ class Decision:
     # For people; no replica rests on what follows.
     average: float | None = None
     """Load per replica."""
+    never_seen: bool = False
+    """No exporter shows a pod of it, and one should have by now, or no workload has its name."""
     measured: int = 0
     """Replicas with a known load."""
     evidence: EvidenceSource | None = None
@@ -149,6 +151,7 @@ def decide(spec: TriggerSpec, view: NamespaceSnapshot, context: Context) -> Deci
     measured = workload.measured if is_known else ()
     number = _number(state, workload)
     busy = activity.activity(spec, pods, view.at, context.now)
+    is_unread = not unlisted and _is_unread(state, workload)
     is_fresh = context.now - view.at <= spec.max_age_seconds
     decided = Decision(
         state=state,
@@ -165,7 +168,8 @@ def decide(spec: TriggerSpec, view: NamespaceSnapshot, context: Context) -> Deci
         ignored=workload.ignored,
         unseen=workload.names(PodState.UNSEEN),
         unlisted=unlisted,
-        is_unread=not unlisted and _is_unread(state, workload),
+        is_unread=is_unread,
+        never_seen=bool(unlisted) or (is_unread and _was_never_seen(state, workload)),
         shows_no_gpu=is_fresh and _shows_no_gpu(workload),
         # What was known before was about other pods than those of the scale target.
         remembered=None if is_known or unlisted else context.remembered,
@@ -232,6 +236,10 @@ def _is_unread(state: State, workload: MeasuredWorkload) -> bool:
         and view.at - ready_since(reported.pod) >= UNREAD_SECONDS
         for reported in workload.reported
     )
+
+
+def _was_never_seen(state: State, workload: MeasuredWorkload) -> bool:
+    return not state.is_gone and not any(pod.was_seen for pod in workload.pods)
 
 
 def _shows_no_gpu(workload: MeasuredWorkload) -> bool:

@@ -284,7 +284,7 @@ def _activity(spec: TriggerSpec, busy: Activity) -> str:
         return "no GPU sample shows whether it is active"
     threshold = _limit(spec, spec.activation_threshold)
     window = durations.text(spec.activation_window_seconds)
-    busiest = f"busiest GPU {_number(spec, busy.busiest)}"
+    busiest = f"busiest GPU {_limit(spec, busy.busiest)}"
     if busy.active:
         return f"{busiest} is above activationThreshold {threshold}"
     if not busy.covered:
@@ -306,7 +306,7 @@ def _number(spec: TriggerSpec, value: float) -> str:
 
 
 def _limit(spec: TriggerSpec, value: float) -> str:
-    """Return a threshold as it is: nobody has to guess what is above it."""
+    """Return a threshold, or what is compared with it, as it is: it shows what is above."""
     return f"{value:.6g} {spec.signal.unit}".rstrip()
 
 

@@ -77,7 +77,7 @@ def summarized(  # noqa: PLR0913, PLR0917 - what a line shows
         unit=spec.unit,
         replicas=decided.expected,
         measured=decided.measured,
-        never_seen=decided.is_unread or bool(decided.unlisted),
+        never_seen=decided.never_seen,
         unschedulable=decided.unschedulable,
         unschedulable_since=decided.unschedulable_since,
         recommended=recommended,

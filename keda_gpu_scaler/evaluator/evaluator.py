@@ -67,8 +67,9 @@ def suffices(tracked: TrackedTrigger, caller: Caller, reading: Reading) -> bool:
     """Tell whether a call is answered from this reading, or waits for the fetch under way.
 
     Every call waits without a usable snapshot; the HPA and streams wait for a newer one as well.
-    Once the source is known to fail or to be slow, nobody waits but who would get an error: KEDA
-    2.21 closes a connection that nothing else uses after a poll that failed. The HPA does not.
+    Once the source is known to fail or to be slow, the HPA does not wait, nor does another caller
+    unless it would get an error: KEDA 2.21 closes a connection that nothing else uses after a poll
+    that failed.
     """
     if reading.trouble is None:
         is_newest = not reading.is_fetching
@@ -224,7 +225,7 @@ class Evaluator:
                 return None
             return cause(unread(spec, snapshot.of(spec.pods.namespace)), look)
         except Exception as error:  # noqa: BLE001 - a fault of ours; words are not worth an answer
-            why = f"the look for the cause failed ({type(error).__name__}: {error})"
+            why = f"the look for the cause failed ({type(error).__name__})"
             return Cause(NO_PODS, why, "please report this")
 
     async def _with_other_signals(

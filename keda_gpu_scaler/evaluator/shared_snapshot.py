@@ -23,7 +23,6 @@ from keda_gpu_scaler.evaluator.shared_source import EvidenceFetcher, SharedSourc
 from keda_gpu_scaler.evaluator.single_flight import SingleFlight
 from keda_gpu_scaler.query.snapshot_query import SnapshotQuery, merged
 from keda_gpu_scaler.snapshot.attribution import attributed
-from keda_gpu_scaler.snapshot.evidence import PodKey
 from keda_gpu_scaler.snapshot.joining import build_snapshot
 from keda_gpu_scaler.snapshot.observation import GpuReports, Observation
 from keda_gpu_scaler.snapshot.pod_status import PodStatuses
@@ -33,7 +32,6 @@ from keda_gpu_scaler.snapshot.reported_pods import (
     ReportedPods,
     absent_gpus,
     advance_reported_pods,
-    awaiting,
     busy_before,
     confined,
     join,
@@ -43,7 +41,6 @@ from keda_gpu_scaler.snapshot.snapshot import Snapshot, SnapshotKey
 from keda_gpu_scaler.spec.spec import TriggerSpec
 from keda_gpu_scaler.times import (
     FORGET_SECONDS,
-    LEAST_GRACE_SECONDS,
     REMEMBERED_SECONDS,
     RETRY_SECONDS,
     USABLE_STEPS,
@@ -170,7 +167,7 @@ class SharedSnapshot:
         A fetch that is slow is looked at again when it has taken twice the time.
         """
         if self.flight.is_under_way:
-            return self._clock() - self.flight.launched_at
+            return max(self._clock(), self.flight.slow_at) - self.flight.launched_at
         samples = self._samples
         return samples.instant() + samples.step_seconds + samples.settled_seconds - samples.now()
 
@@ -255,7 +252,6 @@ class SnapshotFetcher:
         self._reported_pods = ReportedPods()
         self._watched: dict[str, float] = {}
         self._past_refused_at = float("-inf")
-        self._unsure, self._unsure_until = frozenset[PodKey](), float("-inf")
 
     def forget_after(self, at: float) -> None:
         """Forget what was learnt at later instants: the source's clock was set back."""
@@ -273,9 +269,6 @@ class SnapshotFetcher:
         observation, pod_statuses = await self._fetch_both(snapshot_query, at)
         observation, invented = await asyncio.to_thread(attributed, observation, pod_statuses)
         reported_pods = confined(self._reported_pods, snapshot_query.namespaces)
-        if reported_pods.at == -math.inf:
-            self._unsure, self._unsure_until = invented, at + LEAST_GRACE_SECONDS
-        self._unsure &= invented if at < self._unsure_until else frozenset()
         is_seamless = at - reported_pods.at < snapshot_query.span_seconds
         before = self._watched if is_seamless else {}
         watched = {name: before.get(name, at) for name in snapshot_query.namespaces}
@@ -296,7 +289,7 @@ class SnapshotFetcher:
         recorded = {name for name, since in watched.items() if at - since >= REMEMBERED_SECONDS}
         return await asyncio.to_thread(
             build_snapshot,
-            awaiting(reported_pods, self._unsure, at),
+            reported_pods,
             pod_statuses,
             observation,
             snapshot_query.namespaces,

@@ -285,7 +285,9 @@ def decide_gpus(
     if view is not None and decided.state is not State.UNKNOWN:
         if is_observing and tracked.memory is None and is_never_seen(spec, view, decided):
             never_seen = unknown(spec, reasons.never_seen(spec), Context(context.now))
-            decided = replace(never_seen, evidence=decided.evidence, is_unread=True)
+            decided = replace(
+                never_seen, evidence=decided.evidence, is_unread=True, never_seen=True
+            )
         else:
             tracked.memory = memory.remember(tracked.memory, decided, view.at)
     else:

@@ -226,7 +226,7 @@ def _pod(spec: TriggerSpec, at: float, judged: _JudgedPod) -> PodRecord:
         first_seen=pod.first_seen if pod.first_seen > NEVER else None,
         last_seen=pod.last_seen if pod.was_seen else None,
         readiness=pod.readiness.name.lower(),
-        ready_since=None if status is None else status.ready_since,
+        ready_since=None if status is None or status.ready_since == NEVER else status.ready_since,
         created_at=None if status is None else status.created_at,
     )
 

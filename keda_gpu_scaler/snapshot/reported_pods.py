@@ -103,17 +103,6 @@ def without(reported_pods: ReportedPods, invented: Collection[PodKey]) -> Report
     return replace(reported_pods, pods=pods) if invented else reported_pods
 
 
-def awaiting(reported_pods: ReportedPods, unsure: Collection[PodKey], at: float) -> ReportedPods:
-    """Return the pods with those that are shown and that no list has, as pods without a number.
-
-    One that went just before a scaler's first list is shown until the next scrape, and nothing
-    tells it from one that does not exist. So its rows count for nothing, and no replica is given up
-    meanwhile.
-    """
-    pods = {key: Pod(key[1], last_seen=at, sampled_at=at) for key in unsure}
-    return replace(reported_pods, pods={**reported_pods.pods, **pods}) if pods else reported_pods
-
-
 @dataclass(frozen=True, slots=True)
 class Scene:
     """One observation with the health of every target in it."""
@@ -397,7 +386,11 @@ def _has_ended(scene: Scene, pod: Pod, gpus: GpuReports) -> bool:
     if at - pod.released_since >= grace:
         return True
     was_absent = any(
-        absent_from_good_scrape(scene.up_intervals.get(target, {}), pod.last_seen, grace)
+        absent_from_good_scrape(
+            scene.up_intervals.get(target, {}),
+            pod.last_seen,
+            grace_seconds(scene.scrape_interval(target)),
+        )
         for target in pod.targets
     )
     are_shown = not gpus.reported.isdisjoint(_uuids(pod))

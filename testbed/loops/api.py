@@ -18,15 +18,13 @@ class Api:
     pods: list[SimPod]
     owner: Owner
     wanted: Callable[[float], int]
-    since: float = 0.0
-    """When the scaler began to watch: what was gone by then it never saw."""
     name: str = "the Kubernetes API"
 
     async def evidence(self, namespaces: Collection[str], at: float, now: float) -> Evidence:
         found = {
             ("ml", pod.name): pod.said(now, asked_of_the_api(pod.asks))
             for pod in self.pods
-            if pod.exists(now) or (pod.gone > self.since and 0 <= now - pod.gone <= GONE_SECONDS)
+            if pod.exists(now) or 0 <= now - pod.gone <= GONE_SECONDS
         }
         return Evidence(
             found,

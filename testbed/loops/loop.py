@@ -162,7 +162,7 @@ class Loop(ClosedLoop[SimPod]):
             samples: what it sees of the GPUs, if that is not what the monitoring shows.
             is_observing: it observes, and neither KEDA nor the HPA asks it.
         """
-        api = Api(pods=self.pods, owner=self.owned_by, wanted=self.wanted, since=self.clock)
+        api = Api(pods=self.pods, owner=self.owned_by, wanted=self.wanted)
         stronger = (api,) if self.evidence is EvidenceSource.KUBERNETES else ()
         source = self.monitoring.ports(*stronger)
         return Evaluator(

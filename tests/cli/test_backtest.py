@@ -130,7 +130,7 @@ async def test_a_demand_is_replayed_with_the_capacity_of_a_replica(
     assert result.exit_code == 0, result.stderr
     (found,) = json.loads(result.stdout)
     assert found["saturation"] == 0
-    assert found["alternatives"][0]["name"] == "demandThreshold 50, as it is"
+    assert "demandThreshold 50, as it is" in [each["name"] for each in found["alternatives"]]
     at = found["begin"] + 15 * 100
     assert found["work"][100] == pytest.approx(3 * load(at) / 70 * 100)
     ambiguous = demand.replace("sum(requests)", "requests")

@@ -11,7 +11,6 @@ from keda_gpu_scaler.snapshot.evidence import Evidence, EvidenceSource, PodState
 from keda_gpu_scaler.snapshot.observation import Target
 from keda_gpu_scaler.spec.spec import Signal
 from keda_gpu_scaler.telemetry import facts
-from keda_gpu_scaler.times import LEAST_GRACE_SECONDS
 from tests.support.scripted import AWAY, REFUSED, Clock, ScriptedCluster, ScriptedSource
 from tests.support.worlds import World, WorldPod, until
 
@@ -180,22 +179,3 @@ async def test_where_all_pods_report_nothing_is_looked_for(source: ScriptedSourc
     source.is_selective = True
     await _fetcher(source).fetch(QUERY, AT)
     assert source.located == []
-
-
-@pytest.mark.parametrize("began", [AT, AT - 600], ids=["it has just begun", "it began long ago"])
-async def test_a_pod_that_no_list_has_is_awaited_only_after_a_start_and_a_scrape_long(
-    source: ScriptedSource, cluster: ScriptedCluster, began: float
-) -> None:
-    """It may have gone just before the first list, or not exist: its load never counts."""
-    evidence_fetcher = EvidenceFetcher("default", source.ports(cluster))
-    fetcher = SnapshotFetcher(source, evidence_fetcher)
-    asked = SnapshotQuery(Signal.UTILIZATION, "dcgm", frozenset({"ml"}), 300, 120)
-    both = World((WorldPod("bert-0"), WorldPod("bert-1")))
-    found = list[bool]()
-    for at in [began, AT, AT + 15, AT + LEAST_GRACE_SECONDS]:
-        cluster.said = _listed(at)
-        source.world = World((WorldPod("bert-0"),)) if at < AT else both
-        pod = (await fetcher.fetch(asked, at)).of("ml").pods.get("bert-1")
-        assert pod is None or not pod.gpus
-        found.append(pod is not None and not pod.ended)
-    assert found[1:] == ([True, True, False] if began == AT else [False] * 3)

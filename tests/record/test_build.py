@@ -47,6 +47,8 @@ def test_every_pod_says_why_it_counts_or_does_not() -> None:
     without = (bert("b", 90, status=said(asks_gpu=False)), unseen("c", said(asks_gpu=False)))
     assert _states(record(spec(), snapshot(*without))) == {"b": "measured", "c": "ignored"}
     assert [pod.load for pod in shown.pods if not pod.counts] == [None] * 6
+    (starting,) = [pod for pod in shown.pods if pod.state == "starting"]
+    assert (starting.ready_since, starting.first_seen) == (None, None)
     new = record(spec(), snapshot(unseen("k", said(ready=NOW - 300))))
     assert [(pod.state, pod.reason) for pod in new.pods] == [
         ("missing", "no exporter has shown it yet")

@@ -108,7 +108,7 @@ PAGES: dict[str, tuple[str, dict[str, Any], list[str]]] = {
     ),
     "a workload that no exporter ever showed has a mark, and numbers are rounded": (
         "/",
-        {"summaries": [evaluated(replace(DECIDED, is_unread=True, value=61.4286)).summary]},
+        {"summaries": [evaluated(replace(DECIDED, never_seen=True, value=61.4286)).summary]},
         ['class="mark unseen">never seen', ">61.4<"],
     ),
     "everything behind a trigger": (

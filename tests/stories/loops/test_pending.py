@@ -53,7 +53,7 @@ async def test_replicas_without_a_node_are_named_within_a_minute_and_until_they_
     await loop.run(60)
     waiting = sum(loop.clock < pod.placed for pod in loop.pods)
     assert loop.decisions[-1].unschedulable == waiting > 1
-    words = f"; {loop.replicas} asked for, {waiting} unschedulable for up to "
+    words = f"; {loop.replicas} wanted, {waiting} unschedulable for up to "
     assert words in loop.decisions[-1].reason
     await loop.run(600)
     assert loop.decisions[-1].unschedulable == 0

@@ -9,7 +9,7 @@ from keda_gpu_scaler.autoscaling.rules import Hpa
 from keda_gpu_scaler.decision.decision import Decision
 from keda_gpu_scaler.snapshot.evidence import EvidenceSource
 from keda_gpu_scaler.workbench.world.loop import COLLECT_SECONDS, NEVER, STEP_SECONDS
-from testbed.loops.loop import BEGIN, Loop
+from testbed.loops.loop import Loop
 from tests.stories.loops.variants import each, seeded
 
 pytestmark = pytest.mark.slow
@@ -52,24 +52,6 @@ async def test_after_replicas_left_it_takes_no_more_of_them(
     loop.hpa = Hpa(maximum=20, stabilization_seconds=0)
     await _restarting(loop, seed, 60.0).run(900)
     assert min(loop.sizes) == 7
-    _says_no_less(loop)
-
-
-async def test_a_pod_that_vanished_just_before_it_began_is_still_one_of_those_that_worked() -> None:
-    """The last scrape still shows it, and the Kubernetes API has no past."""
-    loop = Loop(
-        lambda _: 205.0,
-        EvidenceSource.KUBERNETES,
-        replicas=3,
-        grace_seconds=0.0,
-        begin=BEGIN + 4,  # between two scrapes
-    )
-    begins = [True, *[False] * 20]
-    loop.restarts = begins.pop
-    await loop.run(20 * STEP_SECONDS)
-    loop.delete(loop.pods[0])
-    await loop.run(STEP_SECONDS)
-    assert loop.replicas == 3
     _says_no_less(loop)
 
 
