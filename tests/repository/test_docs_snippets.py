@@ -89,7 +89,7 @@ def test_each_trigger_of_ours_is_taken_without_a_warning(subtests: pytest.Subtes
             named = piece.document["metadata"]
             policy = ALLOWED.get(piece.page.name, Policy.NAMESPACED)
             terms = {"own_promql": policy, "influxql_sources": frozenset({"influxdb"})}
-            allowed = access("default", "influxdb", "research", others=GATEWAYS, **terms)
+            allowed = access("default", "influxdb", others=GATEWAYS, **terms)
             for one in triggers(piece):
                 found = trigger.parse(
                     ScaledObject(named["namespace"], named["name"]), one["metadata"], allowed
