@@ -54,10 +54,10 @@ whether it is the first call: for this long, one is enough. Shorter: after a res
 use looks as if at zero. Longer: after it a probe counts as the HPA for as long."""
 FRESH_STEPS = 3
 """How old "no pods" may be when a source of longer steps is lost. Shorter: an outage wakes
-workloads at rest. Longer: one that has come back since is called inactive."""
+idle workloads. Longer: one that has come back since is called inactive."""
 FRESH_SECONDS = 45.0
 """The same of any source: the longer of the two counts. KEDA polls every 30 s by default, which is
-two steps of 15 s; rounding down can add a third. Shorter: an outage wakes workloads at rest.
+two steps of 15 s; rounding down can add a third. Shorter: an outage wakes idle workloads.
 Longer: one that has come back since is called inactive."""
 SAME_POLL_SECONDS = 1.0
 """KEDA calls GetMetrics, then IsActive, within milliseconds: one poll gets one decision. Shorter:
@@ -100,7 +100,7 @@ are set up by hand: a change is seen soon enough. Shorter: a source answers larg
 often. Longer: a cure shows later that it worked."""
 LOOK_SECONDS = 2.0
 """How long such a look may take: it is for people, and no answer rests on it. Shorter: large
-sources say nothing. Longer: a slow query goes on for as long."""
+sources return nothing. Longer: a slow query goes on for as long."""
 WIDE_SECONDS = 900.0
 """Triggers that look back further share a separate snapshot, which is many times larger. Shorter:
 more triggers share that one. Longer: the one of all others can be as large."""

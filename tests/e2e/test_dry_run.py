@@ -112,7 +112,7 @@ def pods(found: Iterable[charts.Object], namespace: str) -> Iterator[charts.Obje
     for one in found:
         if one["kind"] in {"Deployment", "Pod"}:
             made = one if one["kind"] == "Pod" else one["spec"]["template"]
-            metadata = {"namespace": namespace, "name": f"made-of-{one['kind'].lower()}"}
+            metadata = {"namespace": namespace, "name": f"made-of-{one['metadata']['name']}"}
             spec = {key: value for key, value in made["spec"].items() if key != "priorityClassName"}
             yield {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
 
@@ -123,7 +123,9 @@ def test_every_object_of_the_chart_and_of_the_base_is_taken_and_its_pods_are_adm
 ) -> None:
     found = {case: charts.objects(charts.rendered(case)) for case in charts.cases()}
     made = {f"{case}-pods": list(pods(one, restricted)) for case, one in found.items()}
-    assert {len(each) for each in made.values()} == {2}, "the scaler's and the one of helm test"
+    counts = {case.removesuffix("-pods"): len(each) for case, each in made.items()}
+    expected = {case: 2 + (case == "everything") for case in found}
+    assert counts == expected, "the scaler's, the one of helm test, and that of deletion-cost"
     found["base"] = charts.objects(charts.kustomized())
     here = {source: placed(one, restricted) for source, one in found.items()}
     assert "Warning" not in dry_run(defined, tmp_path, here | made)
