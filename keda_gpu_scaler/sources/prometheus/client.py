@@ -63,7 +63,7 @@ class PrometheusClient(query_client.QueryClient):
         self._own_turns_by_namespaces: dict[frozenset[str], asyncio.Semaphore] = defaultdict(
             lambda: asyncio.Semaphore(3)
         )
-        """So many queries of users' own run at once, and of one tenant's, so that none takes all."""
+        """So many of users' own queries run at once, and of one tenant's: none takes all."""
 
     @property
     def shows_targets(self) -> bool:
