@@ -1,6 +1,7 @@
 """Every figure in README.md is what a `make` target gives, which is named beside it."""
 
 import json
+import operator
 import re
 from statistics import median
 
@@ -60,11 +61,15 @@ def test_the_wake_and_the_bill_are_as_measured() -> None:
     assert f"**{waits['this scaler, `external-push`']}** with `external-push`" in PLAIN
     own = waits["KEDA's own prometheus trigger"]
     assert f"{own} with KEDA's prometheus" in PLAIN
-    (bill,) = (row for row in FIGURES["polling"]["rows"] if row["key"] == "polling.bill")
-    ratio = median(
-        ours / own for ours, own in zip(bill["measured"], bill["reference"], strict=True)
+    bills = {row["key"]: row for row in FIGURES["polling"]["rows"]}
+    idle, busy = (
+        median(map(operator.truediv, bills[key]["measured"], bills[key]["reference"]))
+        for key in ("polling.bill", "polling.bill.busy")
     )
-    assert f"{ratio:.1f} times the CPU time of KEDA's own triggers on an idle" in PLAIN
+    assert (
+        f"{idle:.1f} times the CPU time of KEDA's own triggers on an idle machine, and {busy:.1f}"
+        " times [on a busy one]"
+    ) in PLAIN
     some, many = ({row[0]: row for row in figure("polling", "sizes")}[f"{count} ScaledObjects"]
                   for count in ("100", "1,000"))  # fmt: skip
     assert f"{some[2]} MiB and {some[1]} % of a core for 100 ScaledObjects" in PLAIN
@@ -73,6 +78,15 @@ def test_the_wake_and_the_bill_are_as_measured() -> None:
     assert (
         f"sends **{queries[1]}** queries a minute; KEDA's own triggers send {queries[2]}" in PLAIN
     )
+
+
+def test_the_first_decision_is_as_measured() -> None:
+    rows = figure("first", "first")
+    install, start, right = (f"{float(cell):.1f} s" for cell in (*rows[0][1:], rows[2][1]))
+    assert (
+        f"`helm install` takes {install} with the image on the node, {start} of them the scaler's;"
+        f" {right} after its ScaledObject a workload has the right number of replicas"
+    ) in PLAIN
 
 
 def test_explain_prints_what_the_readme_shows(capsys: pytest.CaptureFixture[str]) -> None:
