@@ -20,8 +20,8 @@ from keda_gpu_scaler.autoscaling import api_objects, scale_in
 from keda_gpu_scaler.autoscaling.scale_in import Forecast
 from keda_gpu_scaler.decision.decision import State
 from keda_gpu_scaler.evaluator.evaluator import Caller, Evaluator
-from keda_gpu_scaler.evidence.kubernetes.api import AbsentError, Api, ConflictError
-from keda_gpu_scaler.evidence.kubernetes.following import PODS, REPLICA_SETS, SCALED_OBJECTS
+from keda_gpu_scaler.evidence.kubernetes.api import MALFORMED, AbsentError, Api, ConflictError
+from keda_gpu_scaler.evidence.kubernetes.following import HPAS, PODS, REPLICA_SETS, SCALED_OBJECTS
 from keda_gpu_scaler.evidence.kubernetes.objects import Item, Resource
 from keda_gpu_scaler.spec.workload import Owner
 from keda_gpu_scaler.telemetry import facts
@@ -35,7 +35,6 @@ ROUNDS = 6
 END_SECONDS = 10.0
 """For the last round; a container has 30 s to end."""
 PATCHES_AT_ONCE = 10
-HPAS = Resource("autoscaling", "v2", "horizontalpodautoscalers")
 Costs = Mapping[str, int]
 """By the names of pods."""
 
@@ -132,7 +131,7 @@ class CostWriter:
         for raw in scaled.items:
             try:
                 found = msgspec.json.decode(raw, type=api_objects.ScaledObject)
-            except msgspec.MsgspecError:
+            except MALFORMED:
                 continue  # with values that KEDA refuses
             name, target = found.metadata.name, found.status.target
             hpa = by_name.get(found.status.hpa_name)
@@ -222,17 +221,12 @@ class CostWriter:
                 await self._api.annotate(pods, name, version, annotations)
 
     async def _list(self, resource: Resource) -> list[Item]:
-        page = await self._api.page(resource)
-        items = list(page.items or ())
-        while page.metadata.following:
-            page = await self._api.page(resource, page.metadata.following)
-            items += page.items or ()
-        return items
+        return [item async for page in self._api.pages(resource) for item in page.items or ()]
 
     async def _get(self, resource: Resource, namespace: str, kind: type[_List]) -> _List:
         path = resource.path(f"namespaces/{namespace}")
         body = await self._api.body(path, f"{resource} in {namespace}")
         try:
             return msgspec.json.decode(body, type=kind)
-        except msgspec.MsgspecError as error:
+        except MALFORMED as error:
             raise errors.SourceMalformedError(f"cannot read {path}: {error}") from error

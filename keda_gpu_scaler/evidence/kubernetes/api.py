@@ -34,7 +34,8 @@ SILENCE_SECONDS = WATCH_SECONDS + 5.0
 """After this time without data a watch is dead: it should have ended before."""
 _JSON = "application/json"
 _METADATA = "application/json;as=PartialObjectMetadata{};g=meta.k8s.io;v=v1"
-_MALFORMED = (msgspec.MsgspecError, RecursionError, ValueError)
+MALFORMED = (msgspec.MsgspecError, RecursionError, ValueError)
+"""What reading an answer that is none raises."""
 _NO_REASON = "no reason given"
 
 
@@ -156,6 +157,14 @@ class Api:
             async with self._answer(action, path, query | {"limit": str(few)}, accept) as answer:
                 return json.decode(await _body(answer), type=Page)
 
+    async def pages(self, resource: Resource) -> AsyncGenerator[Page]:
+        """Yield all parts of the list of all objects."""
+        page = await self.page(resource)
+        yield page
+        while page.metadata.following:
+            page = await self.page(resource, page.metadata.following)
+            yield page
+
     async def watch(self, resource: Resource, version: str) -> AsyncGenerator[WatchEvent]:
         """Yield the changes after a version, until the API server ends the watch."""
         query = {
@@ -228,7 +237,7 @@ class Api:
             ):
                 if answer.status_code != http_client.OK:
                     message, body = _NO_REASON, await _body(answer)
-                    with contextlib.suppress(*_MALFORMED):  # of a proxy in front of it
+                    with contextlib.suppress(*MALFORMED):  # of a proxy in front of it
                         message = json.decode(body, type=_Status).message
                     raise _refusal(answer.status_code, message)
                 yield answer
@@ -241,7 +250,7 @@ class Api:
             raise errors.SourceUnreachableError(message) from error
         except ConfigError as error:
             raise errors.SourceRefusedError(f"cannot {action}: {error}") from error
-        except _MALFORMED as error:
+        except MALFORMED as error:
             message = (
                 f"cannot {action}: an answer of another shape: {http_client.error_text(error)}"
             )

@@ -28,6 +28,7 @@ PODS = Resource("", "v1", "pods")
 REPLICA_SETS = Resource("apps", "v1", "replicasets", metadata_only=True)
 JOBS = Resource("batch", "v1", "jobs", metadata_only=True)
 SCALED_OBJECTS = Resource("keda.sh", "v1alpha1", "scaledobjects")
+HPAS = Resource("autoscaling", "v2", "horizontalpodautoscalers")
 API_SERVER = Target("kubernetes", "api")
 FIRST_LIST_SECONDS = 1.0
 """How long the first snapshots wait for the first list of pods; the rest is time for queries."""

@@ -144,17 +144,15 @@ class Reflector(Generic[T]):
     async def _list(self) -> str:
         """List all objects; return the resourceVersion of the list."""
         began, listed = self._clock(), dict[PodKey, T]()
-        page = await self._api.page(self._resource)
-        while True:
-            listed |= {item.key: self._read(item) for item in page.items or ()}
-            self._check_size(len(listed))
-            if not page.metadata.following:
-                break
-            page = await self._api.page(self._resource, page.metadata.following)
+        async with contextlib.aclosing(self._api.pages(self._resource)) as pages:
+            async for page in pages:
+                listed |= {item.key: self._read(item) for item in page.items or ()}
+                self._check_size(len(listed))
+                version = page.metadata.version
         self.listing.replace(listed)
         self._heard_at = began
         self._report(None)
-        return page.metadata.version
+        return version
 
     async def _watch(self, version: str) -> str:
         """Follow the changes until the API server ends the watch; return the last version.

@@ -19,7 +19,7 @@ from lightkube.config.kubeconfig import SingleConfig
 from keda_gpu_scaler import errors
 from keda_gpu_scaler.autoscaling import api_objects
 from keda_gpu_scaler.evidence.kubernetes import api
-from keda_gpu_scaler.evidence.kubernetes.following import SCALED_OBJECTS
+from keda_gpu_scaler.evidence.kubernetes.following import HPAS, SCALED_OBJECTS
 from keda_gpu_scaler.evidence.kubernetes.objects import Resource
 from keda_gpu_scaler.record.record import Record
 from keda_gpu_scaler.spec import workload
@@ -27,7 +27,6 @@ from keda_gpu_scaler.spec.spec import ScaledObject
 from keda_gpu_scaler.transport import http_client
 from keda_gpu_scaler.workbench.explain import gates
 
-_HPAS = Resource("autoscaling", "v2", "horizontalpodautoscalers")
 _Kind = TypeVar("_Kind", api_objects.ScaledObject, api_objects.HpaObject, api_objects.ScaleObject)
 
 
@@ -84,7 +83,7 @@ async def _fetch_all(
     status, hpa, scale = scaled_object.status, None, None
     if status.hpa_name:
         with contextlib.suppress(api.AbsentError):
-            hpa = await _fetch(connection, api_objects.HpaObject, _HPAS, namespace, status.hpa_name)
+            hpa = await _fetch(connection, api_objects.HpaObject, HPAS, namespace, status.hpa_name)
     if (target := status.target) is not None:
         scaled = Resource(target.group, target.version, target.resource)
         workload_name = scaled_object.spec.scale_target_ref.name
@@ -114,7 +113,7 @@ async def _fetch(  # noqa: PLR0913 - the names of one object
     body = await connection.body(path, what)
     try:
         return msgspec.convert(_clean(msgspec.json.decode(body)), kind)
-    except (msgspec.MsgspecError, RecursionError, ValueError) as error:
+    except api.MALFORMED as error:
         message = f"cannot read {what}: {http_client.error_text(error)}"
         raise errors.SourceMalformedError(message) from error
 
