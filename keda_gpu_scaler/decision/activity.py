@@ -10,8 +10,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from keda_gpu_scaler.decision.pod_state import NEVER, is_freed
+from keda_gpu_scaler.snapshot.observation import grace_seconds
 from keda_gpu_scaler.snapshot.snapshot import Pod
-from keda_gpu_scaler.snapshot.targets import grace_seconds
 from keda_gpu_scaler.spec.spec import TriggerSpec
 from keda_gpu_scaler.times import LEAST_GRACE_SECONDS
 

@@ -19,7 +19,7 @@ from keda_gpu_scaler.decision.pod_state import (
     within,
 )
 from keda_gpu_scaler.snapshot.evidence import Readiness
-from keda_gpu_scaler.snapshot.targets import grace_seconds
+from keda_gpu_scaler.snapshot.observation import grace_seconds
 from keda_gpu_scaler.spec.spec import TriggerSpec
 
 FULL_LOAD, FULL_GROWTH = 1.2, 1.7

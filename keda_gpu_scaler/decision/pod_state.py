@@ -16,8 +16,8 @@ from dataclasses import dataclass, replace
 from enum import Enum, auto
 
 from keda_gpu_scaler.snapshot.evidence import Readiness
+from keda_gpu_scaler.snapshot.observation import grace_seconds
 from keda_gpu_scaler.snapshot.snapshot import Pod
-from keda_gpu_scaler.snapshot.targets import grace_seconds
 from keda_gpu_scaler.spec.spec import (
     AVERAGED_WINDOW_SECONDS,
     WINDOW_SECONDS,

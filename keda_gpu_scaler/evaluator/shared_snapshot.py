@@ -23,9 +23,8 @@ from keda_gpu_scaler.evaluator.shared_source import EvidenceFetcher, SharedSourc
 from keda_gpu_scaler.evaluator.single_flight import SingleFlight
 from keda_gpu_scaler.query.snapshot_query import SnapshotQuery, merged
 from keda_gpu_scaler.snapshot.attribution import attributed
-from keda_gpu_scaler.snapshot.joining import build_snapshot
 from keda_gpu_scaler.snapshot.observation import GpuReports, Observation
-from keda_gpu_scaler.snapshot.pod_status import PodStatuses
+from keda_gpu_scaler.snapshot.pod_status import PodStatuses, build_snapshot
 from keda_gpu_scaler.snapshot.reported_pods import (
     ABSENT_ELEMENTS_KEPT,
     ABSENT_PODS_KEPT,

@@ -17,17 +17,15 @@ from keda_gpu_scaler.snapshot.observation import (
     Observation,
     Series,
     Target,
-    is_ascending,
-    uuid_of,
-)
-from keda_gpu_scaler.snapshot.snapshot import NEVER_SEEN, GpuSamples, Pod
-from keda_gpu_scaler.snapshot.targets import (
     TargetHealth,
     UpIntervals,
     absent_from_good_scrape,
     advance_targets,
     grace_seconds,
+    is_ascending,
+    uuid_of,
 )
+from keda_gpu_scaler.snapshot.snapshot import NEVER_SEEN, GpuSamples, Pod
 from keda_gpu_scaler.times import LEAST_GRACE_SECONDS, LOOKBACK_SECONDS, REMEMBERED_SECONDS
 
 ABSENT_PODS_KEPT = 20_000

@@ -4,9 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from keda_gpu_scaler.snapshot.joining import build_snapshot
 from keda_gpu_scaler.snapshot.observation import Observation
-from keda_gpu_scaler.snapshot.pod_status import PodStatuses
+from keda_gpu_scaler.snapshot.pod_status import PodStatuses, build_snapshot
 from keda_gpu_scaler.snapshot.reported_pods import ReportedPods
 from keda_gpu_scaler.snapshot.snapshot import NamespaceSnapshot, Snapshot
 from tests.support.snapshots import pod, snapshot
