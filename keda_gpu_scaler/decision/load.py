@@ -2,7 +2,7 @@
 
 Pure. A pod's load is its GPUs aggregated at each instant, then the mean over the window of the
 samples that count. The sum of these loads is the workload's, unless replicas came or went within
-the window (`decision.lives`) or the newest samples are more (`decision.newest`).
+the window or the newest samples are more (`decision.lives`).
 """
 
 import math
@@ -11,8 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from keda_gpu_scaler.decision import lives
-from keda_gpu_scaler.decision.lives import Sums
-from keda_gpu_scaler.decision.newest import FULL_GROWTH, FULL_LOAD, newest
+from keda_gpu_scaler.decision.lives import FULL_GROWTH, FULL_LOAD, Sums
 from keda_gpu_scaler.decision.pod_state import (
     NEVER,
     NOT_READY,
@@ -291,7 +290,7 @@ def _raised(found: MeasuredWorkload) -> Sums:
     # that are asked for on target, and no more.
     before = min(sums.before, (expected + found.pending) * spec.threshold)
     reporting = [replica.pods for replica in found.of(*REPORTING)]
-    newest_sum, are_full = newest(spec, reporting, found.view.at, is_lone=expected == 1)
+    newest_sum, are_full = lives.newest(spec, reporting, found.view.at, is_lone=expected == 1)
     # Full replicas ask for more than they show, unless others are to come, or they can hardly be
     # above their target.
     are_full = (

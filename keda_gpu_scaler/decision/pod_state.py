@@ -5,7 +5,7 @@ says nothing about its work. Where the Ready time is unknown, `warmup` after the
 is used instead.
 
 A pod is measured once its samples cover half the window, because a few samples of a bursty load are
-often far too high. Before that they can only raise (`decision.newest`).
+often far too high. Before that they can only raise (`lives.newest`).
 """
 
 import math
