@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from keda_gpu_scaler.decision import activation, reasons, recommendation
+from keda_gpu_scaler.decision import activation, reasons
 from keda_gpu_scaler.decision.activation import with_reason
 from keda_gpu_scaler.decision.decision import Decision, State
 from keda_gpu_scaler.spec.demand import Demand
@@ -23,7 +23,7 @@ def scaled(spec: TriggerSpec, decided: Decision, demand: Demand) -> Decision:
     are all Ready is no such reason. Of an unknown load only the owner's count says how many
     replicas it must not lower.
     """
-    number, replicas = demand.value, recommendation.replicas(decided)
+    number, replicas = demand.value, decided.replicas
     if number is None:
         is_refused = spec.on_unknown is OnUnknown.ERROR and not decided.activated
         trouble = "" if demand.trouble in decided.reason else f" ({demand.trouble})"

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import NamedTuple
 
-from keda_gpu_scaler.decision import activity, bounds, load, reasons
+from keda_gpu_scaler.decision import activity, load, reasons
 from keda_gpu_scaler.decision.activity import Activity
 from keda_gpu_scaler.decision.load import MeasuredWorkload
 from keda_gpu_scaler.decision.pod_state import (
@@ -24,7 +24,14 @@ from keda_gpu_scaler.decision.pod_state import (
 from keda_gpu_scaler.snapshot.evidence import EvidenceSource
 from keda_gpu_scaler.snapshot.snapshot import NamespaceSnapshot, Pod
 from keda_gpu_scaler.spec.spec import OnUnknown, TriggerSpec
-from keda_gpu_scaler.times import ENDING_SECONDS, HPA_SECONDS, NO_GPU_SECONDS, UNREAD_SECONDS
+from keda_gpu_scaler.times import (
+    ENDING_SECONDS,
+    FRESH_SECONDS,
+    FRESH_STEPS,
+    HPA_SECONDS,
+    NO_GPU_SECONDS,
+    UNREAD_SECONDS,
+)
 
 
 class State(StrEnum):
@@ -93,6 +100,11 @@ class Decision:
     """Since when the first of them is; None: there is none."""
     futile: str = ""
     """The last scale-out, as a sentence, if it did not help."""
+
+    @property
+    def replicas(self) -> int:
+        """The replicas by the owner's own count, else those that should report."""
+        return self.expected if self.wanted is None else self.wanted
 
     @property
     def is_zero_by_choice(self) -> bool:
@@ -185,7 +197,7 @@ def _number(state: State, workload: MeasuredWorkload) -> float | None:
     if state is State.EMPTY:
         return 0.0
     is_summed = state is not State.UNKNOWN and not workload.spec.is_by_demand
-    return bounds.value(workload) if is_summed and workload.view.is_complete else None
+    return load.value(workload) if is_summed and workload.view.is_complete else None
 
 
 _BY_REPLICAS = {
@@ -397,3 +409,74 @@ def is_never_seen(spec: TriggerSpec, view: NamespaceSnapshot, decided: Decision)
     evidence = view.evidence
     is_counted = evidence is not None and spec.pods.owner in evidence.without_pods
     return decided.state.is_gone and not is_counted and not load.pods_of(spec, view)
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """What is remembered of a trigger in case its load becomes unknown.
+
+    Only the last known state counts, and only if it was fresh when the load became unknown: a
+    workload that had no pods some steps before an outage may have come back before the outage.
+    """
+
+    state: State
+    at: float
+    lost_at: float | None = None
+    """When the load became unknown; None: it is known."""
+    is_idle: bool = False
+    """It had pods, and none was in use."""
+
+    @classmethod
+    def in_use(cls, at: float) -> "Memory":
+        """Return the memory after a signal said at `at` that the workload is active.
+
+        It counts as in use then, even if it has no pods yet.
+        """
+        return cls(State.MEASURED, at)
+
+
+def recall(
+    memory: Memory | None, lost_at: float, step_seconds: float, *, hpa_has_stopped: bool = False
+) -> State | None:
+    """Return the state to trust when the load is unknown since `lost_at`.
+
+    A stale memory of a workload without pods is no reason to call it inactive. It then counts as
+    `measured`, which means active. That it was idle is no reason either, because load may return
+    unseen: except where the HPA has stopped asking, which it does when KEDA takes the last replica.
+    """
+    if memory is None:
+        return None
+    ended = lost_at if memory.lost_at is None else memory.lost_at
+    is_fresh = ended - memory.at <= max(FRESH_STEPS * step_seconds, FRESH_SECONDS)
+    if memory.state.is_gone:
+        return memory.state if is_fresh or hpa_has_stopped else State.MEASURED
+    return State.ENDED if memory.is_idle and is_fresh and hpa_has_stopped else memory.state
+
+
+def remember(memory: Memory | None, decision: Decision, at: float) -> Memory | None:
+    """Return the memory after the GPUs' decision for the instant `at`.
+
+    If a newer memory says active, "no pods" is ignored: the workload may have come back since.
+    """
+    if decision.activated:
+        return Memory.in_use(at)
+    if decision.state is not State.UNKNOWN:
+        is_older = memory is not None and not memory.state.is_gone and at <= memory.at
+        if is_older and decision.state.is_gone:
+            return memory
+        is_idle = decision.active is False and not decision.state.is_gone
+        return Memory(decision.state, at, is_idle=is_idle)
+    if memory is None or memory.lost_at is not None:
+        return memory
+    return replace(memory, lost_at=at)
+
+
+def remember_call(memory: Memory | None, asked_at: float) -> Memory | None:
+    """Return the memory while the HPA asks about a workload with an unknown load.
+
+    It asks only about one with replicas: one that was at rest a minute before is so no more.
+    It asked for the last time at `asked_at`.
+    """
+    if memory is None or asked_at - memory.at < HPA_SECONDS:
+        return memory
+    return Memory.in_use(asked_at) if memory.is_idle or memory.state.is_gone else memory

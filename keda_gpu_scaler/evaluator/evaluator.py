@@ -15,10 +15,10 @@ from functools import partial
 
 from cachetools import TTLCache
 
-from keda_gpu_scaler.decision import activation, by_demand, memory, recommendation, scale_out
+from keda_gpu_scaler.decision import activation, by_demand, scale_out
 from keda_gpu_scaler.decision.causes import NO_PODS, Cause, cause, unread
-from keda_gpu_scaler.decision.decision import Decision
-from keda_gpu_scaler.decision.summary import Summary, summarized
+from keda_gpu_scaler.decision.decision import Decision, Memory
+from keda_gpu_scaler.decision.summary import Summary, recommended_replicas, summarized
 from keda_gpu_scaler.evaluator.demand_queries import Demands
 from keda_gpu_scaler.evaluator.looks import Looks
 from keda_gpu_scaler.evaluator.ports import Alerting, ScaleTargets, Source
@@ -267,7 +267,7 @@ class Evaluator:
         decided, spec, previous = answer.decision, tracked.spec, tracked.answer
         if decided.active and not answer.gpu.decision.active:
             # Another signal said just now that the workload is active.
-            tracked.memory = memory.in_use(reading.present)
+            tracked.memory = Memory.in_use(reading.present)
         before = None if previous is None else previous.decision
         summary = None if previous is None else previous.summary
         if previous is None or previous.gpu is not answer.gpu or before != decided:
@@ -276,7 +276,7 @@ class Evaluator:
             if summary is not None and spec.demand is None and is_same:
                 recommended = summary.recommended
             else:
-                recommended = recommendation.recommended(spec, decided, known)
+                recommended = recommended_replicas(spec, decided, known)
             by, source = answer.active_by, tracked.key.source
             summary = summarized(tracked.scaled_object, spec, decided, recommended, by, source)
             self._observe(

@@ -14,19 +14,22 @@ from typing import NamedTuple
 from cachetools import TTLCache
 
 from keda_gpu_scaler import errors
-from keda_gpu_scaler.decision import load, memory, reasons
+from keda_gpu_scaler.decision import load, reasons
 from keda_gpu_scaler.decision.causes import Cause
 from keda_gpu_scaler.decision.decision import (
     Asking,
     Context,
     Decision,
+    Memory,
     State,
     decide,
     is_never_seen,
+    recall,
+    remember,
+    remember_call,
     unknown,
     unlisted_workload,
 )
-from keda_gpu_scaler.decision.memory import Memory
 from keda_gpu_scaler.decision.scale_out import ScaleOuts
 from keda_gpu_scaler.decision.summary import Summary
 from keda_gpu_scaler.evaluator.ports import ScaleTargets
@@ -289,7 +292,7 @@ def decide_gpus(
                 never_seen, evidence=decided.evidence, is_unread=True, never_seen=True
             )
         else:
-            tracked.memory = memory.remember(tracked.memory, decided, view.at)
+            tracked.memory = remember(tracked.memory, decided, view.at)
     else:
         decided = _recalled(tracked, reading, context, decided, view)
     return GpuDecision(
@@ -333,14 +336,14 @@ def _recalled(
     """Return the answer to an unknown load, by what was known before."""
     spec, kept = tracked.spec, tracked.memory
     if view is None or (kept is not None and kept.at > view.at):  # another signal said it
-        kept = memory.remember(kept, decided, reading.now)
+        kept = remember(kept, decided, reading.now)
     else:
         last = decide(spec, view, replace(context, now=view.at))
-        kept = memory.remember(kept, last, view.at)
+        kept = remember(kept, last, view.at)
     if context.asking is not None:
-        kept = memory.asked(kept, context.asking.at)
+        kept = remember_call(kept, context.asking.at)
     tracked.memory = kept
-    recalled = memory.recall(
+    recalled = recall(
         kept, reading.lost_at, reading.step_seconds, hpa_has_stopped=context.hpa_has_stopped
     )
     return _decide_view(spec, view, replace(context, remembered=recalled))

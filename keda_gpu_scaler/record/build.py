@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass
 from typing import NamedTuple
 
 from keda_gpu_scaler.autoscaling import rules
-from keda_gpu_scaler.decision import activity, load, reasons, recommendation
+from keda_gpu_scaler.decision import activity, load, reasons
 from keda_gpu_scaler.decision.decision import Decision
 from keda_gpu_scaler.decision.pod_state import (
     NEVER,
@@ -20,7 +20,7 @@ from keda_gpu_scaler.decision.pod_state import (
     replica_of,
     since_when,
 )
-from keda_gpu_scaler.decision.summary import summarized
+from keda_gpu_scaler.decision.summary import hpa_metrics, recommended_replicas, summarized
 from keda_gpu_scaler.query.trigger_query import Explained
 from keda_gpu_scaler.record.record import (
     Activation,
@@ -117,7 +117,7 @@ def record(answered: Answered) -> Record:
         judged = [*_judged_pods(answered, view, pods)]
         listed = [_pod(spec, view.at, judged_pod) for judged_pod in _to_list(judged)]
     counts = sorted(Counter(judged_pod.state for judged_pod in judged).items())
-    recommended = recommendation.recommended(spec, decision, answered.demand)
+    recommended = recommended_replicas(spec, decision, answered.demand)
     head = summarized(
         answered.scaled_object,
         spec,
@@ -323,8 +323,8 @@ def _by_demand(answered: Answered) -> Activation:
 
 
 def _metrics(answered: Answered) -> Iterator[MetricRecord]:
-    replicas = recommendation.replicas(answered.decision)
-    metrics = recommendation.metrics(answered.spec, answered.decision, answered.demand)
+    replicas = answered.decision.replicas
+    metrics = hpa_metrics(answered.spec, answered.decision, answered.demand)
     for name, hpa in metrics.items():
         step = rules.recommend([hpa], rules.Scale.steady(replicas))
         reason = "no value: the HPA holds the replicas" if step is None else step.reason

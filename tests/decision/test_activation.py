@@ -8,8 +8,9 @@ from typing import Any, NamedTuple
 import pytest
 
 from keda_gpu_scaler import errors
-from keda_gpu_scaler.decision import activation, by_demand, recommendation
+from keda_gpu_scaler.decision import activation, by_demand
 from keda_gpu_scaler.decision.decision import Decision, State
+from keda_gpu_scaler.decision.summary import recommended_replicas
 from keda_gpu_scaler.service import responses, streams
 from keda_gpu_scaler.snapshot.evidence import NamespaceEvidence
 from keda_gpu_scaler.snapshot.snapshot import Pod
@@ -383,7 +384,7 @@ def test_without_threshold_the_demand_counts_for_servers_that_no_exporter_shows(
     scaled = by_demand.answered(ALONE, decided, Demand(8.0))
     assert (scaled.value, scaled.active) == (8.0, True)
     assert scaled.reason.startswith(f"{ASKS_FOR_1}; no exporter has named bert-")
-    assert recommendation.recommended(ALONE, scaled, Demand(8.0)) == 1
+    assert recommended_replicas(ALONE, scaled, Demand(8.0)) == 1
     just_back = by_demand.answered(ALONE, decided, Demand(8.0, is_least=True))
     assert just_back.value is None
 

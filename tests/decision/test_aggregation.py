@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from keda_gpu_scaler.autoscaling import rules
 from keda_gpu_scaler.decision.decision import Decision, State
 from keda_gpu_scaler.decision.load import outstanding
-from keda_gpu_scaler.decision.recommendation import metrics
+from keda_gpu_scaler.decision.summary import hpa_metrics
 from keda_gpu_scaler.snapshot.snapshot import Pod
 from keda_gpu_scaler.spec.spec import Aggregation, TriggerSpec
 from testbed.triggers import spec
@@ -154,7 +154,7 @@ def _drawn(draw: st.DrawFn) -> Drawn:
 
 def _asked(drawn: Drawn, trigger: TriggerSpec, decided: Decision) -> int:
     """Return the replicas after one sync; those that there are while it holds."""
-    told = list(metrics(trigger, decided, None).values())
+    told = list(hpa_metrics(trigger, decided, None).values())
     step = rules.recommend(told, drawn.scale, drawn.tolerances)
     return drawn.scale.spec if step is None else step.replicas
 

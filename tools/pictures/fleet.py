@@ -11,8 +11,7 @@ from dataclasses import dataclass
 from typing import cast
 
 from keda_gpu_scaler import web
-from keda_gpu_scaler.decision import recommendation
-from keda_gpu_scaler.decision.summary import summarized
+from keda_gpu_scaler.decision.summary import recommended_replicas, summarized
 from keda_gpu_scaler.evaluator.evaluator import Evaluator
 from keda_gpu_scaler.record.build import Answered
 from keda_gpu_scaler.snapshot.evidence import NamespaceEvidence, PodStatus, Readiness
@@ -83,7 +82,7 @@ class Shown:
     def evaluated(self, now: float) -> facts.Evaluated:
         answered, signal = self.answered(now)
         spec, decided = self.spec, answered.decision
-        recommended = recommendation.recommended(spec, decided, answered.demand)
+        recommended = recommended_replicas(spec, decided, answered.demand)
         told = summarized(self.scaled_object, spec, decided, recommended, signal)
         return facts.Evaluated(self.scaled_object, spec, decided, told, 1.0, "default")
 

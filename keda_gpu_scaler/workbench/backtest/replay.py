@@ -11,9 +11,17 @@ from typing import NamedTuple
 
 from keda_gpu_scaler.autoscaling.api_objects import Behavior
 from keda_gpu_scaler.autoscaling.rules import CLUSTERS, Hpa, Keda, Metric, MetricType, Tolerances
-from keda_gpu_scaler.decision import by_demand, memory
-from keda_gpu_scaler.decision.decision import Asking, Context, Decision, State, decide
-from keda_gpu_scaler.decision.memory import Memory
+from keda_gpu_scaler.decision import by_demand
+from keda_gpu_scaler.decision.decision import (
+    Asking,
+    Context,
+    Decision,
+    Memory,
+    State,
+    decide,
+    recall,
+    remember,
+)
 from keda_gpu_scaler.spec.demand import Demand
 from keda_gpu_scaler.spec.spec import TriggerSpec
 from keda_gpu_scaler.spec.workload import Kind, Workload
@@ -167,10 +175,10 @@ class Replay(ClosedLoop[SimulatedReplica]):
         context = Context(now, asking=None if since is None else Asking(since, now))
         decided = decide(spec, snapshot, context)
         if decided.state is State.UNKNOWN:
-            remembered = memory.recall(self._memory, now, STEP_SECONDS)
+            remembered = recall(self._memory, now, STEP_SECONDS)
             decided = decide(spec, snapshot, replace(context, remembered=remembered))
         else:
-            self._memory = memory.remember(self._memory, decided, at)
+            self._memory = remember(self._memory, decided, at)
         return decided if demand is None else by_demand.answered(spec, decided, demand)
 
     def _note_wake(self, now: float, *, has_work: bool) -> None:

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from keda_gpu_scaler.decision.decision import Decision, State
-from keda_gpu_scaler.decision.recommendation import metrics, recommended
+from keda_gpu_scaler.decision.summary import hpa_metrics, recommended_replicas
 from keda_gpu_scaler.spec.demand import Demand
 from keda_gpu_scaler.spec.spec import TriggerSpec
 from testbed.triggers import demanding, spec
@@ -58,7 +58,7 @@ SCALES = demanding("sum(x)", demandThreshold="5")
 def test_the_replicas_asked_for(
     trigger: TriggerSpec, decided: Decision, demand: Demand | None, replicas: int | None
 ) -> None:
-    assert recommended(trigger, decided, demand) == replicas
+    assert recommended_replicas(trigger, decided, demand) == replicas
 
 
 @given(
@@ -77,7 +77,7 @@ def test_an_unknown_load_asks_for_nothing_whatever_the_policy_answers(
     decided: Decision, demand: Demand | None
 ) -> None:
     for trigger in (spec(), WAKES, SCALES):
-        assert recommended(trigger, decided, demand) is None
+        assert recommended_replicas(trigger, decided, demand) is None
 
 
 @given(st.floats(0, 1e6), st.integers(1, 500))
@@ -85,7 +85,7 @@ def test_an_active_trigger_asks_for_what_its_value_needs_within_the_tolerance(
     value: float, replicas: int
 ) -> None:
     decided = replace(BUSY, value=value, expected=replicas)
-    found = recommended(spec(), decided, None)
+    found = recommended_replicas(spec(), decided, None)
     assert found is not None
     assert found >= 1
     if found not in {1, replicas}:
@@ -93,7 +93,7 @@ def test_an_active_trigger_asks_for_what_its_value_needs_within_the_tolerance(
 
 
 def test_each_metric_of_the_hpas_has_its_name_and_target() -> None:
-    found = metrics(SCALES, BUSY, Demand(12.0))
+    found = hpa_metrics(SCALES, BUSY, Demand(12.0))
     assert {name: (one.value, one.target) for name, one in found.items()} == {
         "gpu-utilization": (210, 70),
         "gpu-demand": (12, 5),
@@ -101,6 +101,6 @@ def test_each_metric_of_the_hpas_has_its_name_and_target() -> None:
 
 
 def test_one_trigger_of_a_formula_asks_for_no_number_of_replicas() -> None:
-    assert recommended(spec(forFormula="true"), BUSY, None) is None
-    assert recommended(spec(forFormula="true"), IDLE, None) == 0
-    assert recommended(spec(), BUSY, None) == 3
+    assert recommended_replicas(spec(forFormula="true"), BUSY, None) is None
+    assert recommended_replicas(spec(forFormula="true"), IDLE, None) == 0
+    assert recommended_replicas(spec(), BUSY, None) == 3

@@ -4,16 +4,21 @@ from dataclasses import replace
 
 import pytest
 
-from keda_gpu_scaler.decision import memory
-from keda_gpu_scaler.decision.decision import Decision, State
-from keda_gpu_scaler.decision.memory import Memory
+from keda_gpu_scaler.decision.decision import (
+    Decision,
+    Memory,
+    State,
+    recall,
+    remember,
+    remember_call,
+)
 
 STEP = 15.0
 MEASURED = Decision(state=State.MEASURED, reason="", value=None, active=None)
 UNKNOWN, GONE, PARTIAL = (
     replace(MEASURED, state=state) for state in (State.UNKNOWN, State.ENDED, State.PARTIAL)
 )
-ENDED, IN_USE = Memory(State.ENDED, 100.0), memory.in_use(115.0)
+ENDED, IN_USE = Memory(State.ENDED, 100.0), Memory.in_use(115.0)
 LOST = replace(ENDED, lost_at=115.0)
 IDLE = Memory(State.MEASURED, 100.0, is_idle=True)
 BUSY = Memory(State.MEASURED, 100.0)
@@ -43,7 +48,7 @@ BUSY = Memory(State.MEASURED, 100.0)
 def test_what_is_recalled(
     before: Memory | None, now: float, step: float, *, has_stopped: bool, state: State | None
 ) -> None:
-    assert memory.recall(before, now, step, hpa_has_stopped=has_stopped) is state
+    assert recall(before, now, step, hpa_has_stopped=has_stopped) is state
 
 
 @pytest.mark.parametrize(
@@ -57,8 +62,8 @@ def test_what_is_recalled(
         (LOST, UNKNOWN, 130.0, LOST),
         (None, UNKNOWN, 115.0, None),
         # A signal during the outage is something to remember.
-        (LOST, replace(UNKNOWN, activated=True), 130.0, memory.in_use(130.0)),
-        (None, replace(UNKNOWN, activated=True), 130.0, memory.in_use(130.0)),
+        (LOST, replace(UNKNOWN, activated=True), 130.0, Memory.in_use(130.0)),
+        (None, replace(UNKNOWN, activated=True), 130.0, Memory.in_use(130.0)),
         # No pods at an instant before a signal say nothing of the time after it.
         (IN_USE, GONE, 105.0, IN_USE),
         (IN_USE, replace(GONE, state=State.EMPTY), 115.0, IN_USE),
@@ -69,13 +74,13 @@ def test_what_is_recalled(
 def test_what_is_remembered(
     before: Memory | None, decided: Decision, at: float, after: Memory | None
 ) -> None:
-    assert memory.remember(before, decided, at) == after
+    assert remember(before, decided, at) == after
 
 
 @pytest.mark.parametrize("before", [None, IDLE, ENDED, Memory(State.PARTIAL, 100.0)])
 def test_a_call_of_the_hpa_ends_a_memory_of_rest_once_it_cannot_be_about_the_last_replica(
     before: Memory | None,
 ) -> None:
-    assert memory.asked(before, 159.0) == before
+    assert remember_call(before, 159.0) == before
     is_rest = before in {IDLE, ENDED}
-    assert memory.asked(before, 160.0) == (memory.in_use(160.0) if is_rest else before)
+    assert remember_call(before, 160.0) == (Memory.in_use(160.0) if is_rest else before)
