@@ -7,6 +7,7 @@ Only the two together give absence a meaning: by the unbroken runs of good scrap
 
 import operator
 from array import array
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple, overload
@@ -26,13 +27,12 @@ def is_ascending(times: tuple[float, ...]) -> bool:
     return all(map(operator.lt, times, times[1:]))
 
 
+@dataclass(slots=True, eq=False)
 class Points(Sequence[tuple[float, float]]):
     """Points of one raw series in little memory: series of one answer mostly share their times."""
 
-    __slots__ = ("times", "values")
-
-    def __init__(self, times: tuple[float, ...], values: "array[float]") -> None:
-        self.times, self.values = times, values
+    times: tuple[float, ...]
+    values: "array[float]"
 
     @classmethod
     def of(cls, points: Sequence[tuple[float, float]]) -> "Points":
@@ -148,6 +148,13 @@ class Observation:
     @property
     def at(self) -> float:
         return self.instants[-1]
+
+    def by_pod(self) -> dict[tuple[str, str], list[Series]]:
+        """Return the series of each pod."""
+        groups: dict[tuple[str, str], list[Series]] = defaultdict(list)
+        for series in self.series:
+            groups[series.key].append(series)
+        return groups
 
 
 @dataclass(frozen=True, slots=True)

@@ -43,13 +43,9 @@ class Watch:
     steady: int = 0
     """How many targets there recently were when none was missing."""
     steady_at: float = float("-inf")
-    interval_seconds: float = 0.0
+    grace_seconds: float = LEAST_GRACE_SECONDS
+    """How long to wait before acting on what the next scrape may change."""
     evidence_source: EvidenceSource = EvidenceSource.KUBE_STATE_METRICS
-
-    @property
-    def grace_seconds(self) -> float:
-        """How long to wait before acting on what the next scrape may change."""
-        return grace_seconds(self.interval_seconds)
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,10 +139,11 @@ def _watched(watch: Watch, evidence: Evidence, at: float) -> Watch:
     if evidence.evidence_source is not watch.evidence_source:
         # The other evidence source has other targets.
         watch = Watch(evidence_source=evidence.evidence_source)
-    interval = max(evidence.stable_since.values(), default=watch.interval_seconds)
+    intervals = evidence.stable_since.values()
+    grace = grace_seconds(max(intervals)) if intervals else watch.grace_seconds
     expected = watch.steady if at - watch.steady_at <= REMEMBERED_SECONDS else 0
     is_whole = evidence.is_whole and len(evidence.scrapes) >= expected
-    watch = replace(watch, is_whole=is_whole, interval_seconds=interval)
+    watch = replace(watch, is_whole=is_whole, grace_seconds=grace)
     return replace(watch, steady=len(evidence.scrapes), steady_at=at) if is_whole else watch
 
 

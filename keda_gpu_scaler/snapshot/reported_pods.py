@@ -46,11 +46,11 @@ class ReportedPods:
 def absent_gpus(reported_pods: ReportedPods, observation: Observation) -> frozenset[str]:
     """Return the UUIDs of GPUs with pods that are absent now and may not have ended."""
     at, known = observation.at, reported_pods.pods
-    shown = {series.key for series in observation.series if series.present[-1] >= at}
+    groups = observation.by_pod()
+    shown = {key for key, group in groups.items() if any(one.present[-1] >= at for one in group)}
     looked_for = {key for key, pod in known.items() if not pod.ended or pod.is_unnamed} - shown
     gpus = [gpu.gpu for key in looked_for for gpu in known[key].gpus]
-    seen = shown | known.keys()
-    gpus += [series.gpu for series in observation.series if series.key not in seen]
+    gpus += [one.gpu for key in groups.keys() - shown - known.keys() for one in groups[key]]
     return frozenset(map(uuid_of, gpus))
 
 
@@ -106,6 +106,7 @@ class Scene:
     """One observation with the health of every target in it."""
 
     observation: Observation
+    at: float
     up_intervals: Mapping[Target, UpIntervals]
     targets: Mapping[Target, TargetHealth]
     naming: frozenset[Target]
@@ -136,13 +137,10 @@ def advance_reported_pods(
     up_intervals, targets = advance_targets(reported_pods.targets, reported_pods.at, observation)
     at = observation.at
     naming = frozenset(series.target for series in observation.series if series.present[-1] >= at)
-    scene = Scene(observation, up_intervals, targets, naming)
+    scene = Scene(observation, at, up_intervals, targets, naming)
     pods = dict(reported_pods.pods)
-    groups: dict[PodKey, list[Series]] = defaultdict(list)
-    for series in observation.series:
-        groups[series.key].append(series)
-    for key, group in groups.items():
-        pods[key] = _update_reporting(scene, pods.get(key), group)
+    for key, group in observation.by_pod().items():
+        pods[key] = _update_reporting(scene, key, pods.get(key), group)
     for key, pod in [(key, pod) for key, pod in pods.items() if pod.last_seen < at]:
         # Its exporter may not know its pods.
         if not pod.ended or pod.is_unnamed:
@@ -173,9 +171,9 @@ def _kept(pods: Mapping[PodKey, Pod], at: float, absent_kept: int) -> dict[PodKe
 _KEPT_WHILE_ABSENT = "ended", "ended_at", "released_since", "is_unnamed", "busy_unnamed_at"
 
 
-def _update_reporting(scene: Scene, known: Pod | None, group: list[Series]) -> Pod:
+def _update_reporting(scene: Scene, key: PodKey, known: Pod | None, group: list[Series]) -> Pod:
     """Return the pod after an observation with series of it."""
-    key, (last_seen, targets) = group[0].key, _last_seen(scene, group)
+    last_seen, targets = _last_seen(scene, group)
     if known is not None and last_seen < known.last_seen:
         return known
     if not targets:  # only a target that is down has series of it: it was there, unseen since
@@ -313,7 +311,7 @@ def _began(scene: Scene, group: list[Series], after: float) -> float:
 
 def _sampled_at(scene: Scene, key: PodKey, last_seen: float, targets: frozenset[Target]) -> float:
     age = scene.observation.sample_ages.get(key)
-    if age is not None and last_seen == scene.observation.at:
+    if age is not None and last_seen == scene.at:
         return last_seen - age
     good_scrapes = scene.observation.good_scrapes
     times = [good_scrapes.get(target, {}).get(last_seen, last_seen) for target in targets]
@@ -359,7 +357,7 @@ def _update_absent(scene: Scene, pod: Pod, gpus: GpuReports) -> Pod:
     A GPU that is busy without a pod speaks against its end, until `REMEMBERED_SECONDS` after the
     pod was named: a process outside Kubernetes may use the GPU.
     """
-    at, uuids = scene.observation.at, _uuids(pod)
+    at, uuids = scene.at, _uuids(pod)
     are_reported = bool(uuids) and uuids <= gpus.reported
     is_unnamed = (are_reported or pod.is_unnamed) and pod.targets.isdisjoint(scene.naming)
     if at - pod.last_seen < REMEMBERED_SECONDS and not uuids.isdisjoint(gpus.busy_without_pod):
@@ -380,7 +378,7 @@ def _has_ended(scene: Scene, pod: Pod, gpus: GpuReports) -> bool:
     restarted may not know its pods yet. An exporter that shows no GPU at all proves nothing, except
     one that shows only GPUs with pods.
     """
-    at, grace = scene.observation.at, grace_seconds(pod.scrape_interval_seconds)
+    at, grace = scene.at, grace_seconds(pod.scrape_interval_seconds)
     if at - pod.released_since >= grace:
         return True
     was_absent = any(

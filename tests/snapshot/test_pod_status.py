@@ -287,7 +287,7 @@ def test_only_a_whole_list_of_its_kind_lacks_an_owner(
 
 
 NAMESPACES = ("ml", "web")
-WHOLE = Watch(is_whole=True, steady=1, steady_at=NOW, interval_seconds=30.0)
+WHOLE = Watch(is_whole=True, steady=1, steady_at=NOW)
 NAME = "bert-0"
 
 
