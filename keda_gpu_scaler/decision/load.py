@@ -357,8 +357,10 @@ def _awaited(workload: MeasuredWorkload) -> int:
 def _added(workload: MeasuredWorkload) -> tuple[float, bool]:
     """Return what replicas do that work unseen, and whether the sum with it is exact.
 
-    It is not while a replica is warming, missing or silent, while most have never reported, nor
-    while it is not known what those did that just left, or those that are there are new. One that never reported is on its target, and above it if the others are: it can raise, and is
+    It is not while a replica is warming, missing or silent, while most have never reported, or
+    while the sums are untold or brief.
+
+    One that never reported is on its target, and above it if the others are: it can raise, and is
     no reason to lower. One that reported before does what the others do, if these are full, and
     unless there is a pod in its place.
     """

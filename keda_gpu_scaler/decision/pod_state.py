@@ -132,7 +132,9 @@ def expected_pods(
     ignored = {
         pod.name
         for pod in candidates
-        if shown.isdisjoint(pod.owners) and _has_no_gpu(spec, pod, candidates, at)
+        if not pod.was_seen
+        and shown.isdisjoint(pod.owners)
+        and _has_no_gpu(spec, pod, candidates, at)
     }
     counted = [pod for pod in candidates if pod.name not in ignored]
     are_shown = _are_shown_for_long(counted, at)
@@ -166,18 +168,18 @@ def _controllers_of_shown(pods: Sequence[Pod]) -> set[Owner]:
     return {
         owner
         for pod in pods
-        if pod.was_seen and pod.asks_gpu is False
-        for owner in pod.owners
+        if pod.status and pod.status.asks_gpu is False and pod.was_seen
+        for owner in pod.status.owners
         if owner.kind in ONE_TEMPLATE
     }
 
 
 def _has_no_gpu(spec: TriggerSpec, pod: Pod, siblings: Sequence[Pod], at: float) -> bool:
-    """Tell whether a pod asks for no GPU and showed none, Ready beside others for long enough.
+    """Tell whether a pod that showed no GPU asks for none, Ready beside others for long enough.
 
     Where it is unknown what it asks for, the others are those of its group: pods alike work alike.
     """
-    if pod.was_seen or pod.status is None or pod.asks_gpu:
+    if pod.status is None or pod.asks_gpu:
         return False
     if pod.asks_gpu is None:
         replica = replica_of(spec, pod)
@@ -218,7 +220,8 @@ def _reported(spec: TriggerSpec, pod: Pod, at: float, now: float, *, are_shown: 
     """Return a pod that has not ended with its state; `are_shown`: others have been for long."""
     not_seen = _not_seen(pod, at, are_shown=are_shown)
     reported = Reported(pod, since_when(spec, pod), window_seconds(spec, pod), not_seen)
-    if pod.readiness is Readiness.NEVER:
+    readiness = pod.readiness
+    if readiness is Readiness.NEVER:
         created_at = pod.status.created_at if pod.status else None
         # One with unknown creation time counts as new.
         is_young = created_at is None or at - created_at < spec.start_timeout_seconds
@@ -226,7 +229,7 @@ def _reported(spec: TriggerSpec, pod: Pod, at: float, now: float, *, are_shown: 
     if pod.is_unnamed:  # its last load may be with the others by now
         return reported
     grace = grace_seconds(pod.scrape_interval_seconds)
-    is_warming = pod.readiness is Readiness.EVER and not reported.is_covered
+    is_warming = readiness is Readiness.EVER and not reported.is_covered
     # Not `>`: a comparison with NaN is false, and what cannot be compared is not fresh.
     if at - pod.last_seen <= grace and now - pod.sampled_at <= spec.max_age_seconds:
         is_warming = is_warming or pod.last_seen < reported.since or reported.lacks_past
@@ -425,4 +428,4 @@ def is_freed(spec: TriggerSpec, pod: Pod, at: float) -> bool:
 
     It was idle before: while the next list is waited for, it is no reason to be active again.
     """
-    return pod.shown_at < pod.ended_at < math.inf and not in_use_unnamed(spec, pod, at)
+    return math.inf > pod.ended_at > pod.shown_at and not in_use_unnamed(spec, pod, at)

@@ -76,11 +76,12 @@ def attributed(
     Of the pods that a series may be about it is the only one that the cluster lists. A pod that is
     shown now and was never listed does not exist, unless the list may be late.
     """
+    at = observation.at
     series = [_named(each, pod_statuses) if each.rivals else each for each in observation.series]
     known = [each for each in series if each is not None]
-    shown = {each.key for each in known if each.present[-1] >= observation.at}
+    shown = {each.key for each in known if each.present[-1] >= at}
     unlisted = shown - pod_statuses.pods.keys()
-    invented = frozenset(_invented(unlisted, pod_statuses, observation.at))
+    invented = frozenset(_invented(unlisted, pod_statuses, at))
     if not invented and not any(each.rivals for each in observation.series):
         return observation, invented
     kept = (each for each in known if each.key not in invented)
