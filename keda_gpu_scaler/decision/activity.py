@@ -62,6 +62,7 @@ def _covered(pod: Pod, since: float, at: float) -> bool:
     grace = grace_seconds(pod.scrape_interval_seconds)
     is_current = False
     for gpu in pod.gpus:
+        # One that was silent for longer than the least grace is a GPU that the pod had before.
         if gpu.last > pod.last_seen - LEAST_GRACE_SECONDS:
             is_current = True
             # A window shorter than the patience fits into a gap: it would count without samples.

@@ -313,9 +313,10 @@ def newest(
 def _recent(spec: TriggerSpec, pods: Sequence[Reported], at: float) -> tuple[Loads, bool]:
     """Return a replica's loads that are added up, and whether all of its GPUs are full.
 
-    They are those of the last minute, or of two scrapes if that is longer, and of instants that
-    show each GPU. Where it is not known when a pod became Ready, a model may still load when
-    `warmup` is over; so its first half window is not added up. It can be full, if all others are.
+    They are those of instants that show each GPU, as far back as a replica that is still believed
+    to report may have been silent: a minute, or two scrapes if that is longer. Where it is not
+    known when a pod became Ready, a model may still load when `warmup` is over; so its first half
+    window is not added up. It can be full, if all others are.
     """
     pod_loads, are_full = list[Loads](), True
     for reported in pods:

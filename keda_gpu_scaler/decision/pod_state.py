@@ -48,9 +48,9 @@ class PodState(Enum):
     WARMING = auto()
     """Its load is not known yet."""
     MISSING = auto()
-    """Its load is not known any more."""
+    """Its load is not known any more, and the cluster does not say that it is Ready."""
     SILENT = auto()
-    """The same, and the cluster says that it is Ready: it works unseen."""
+    """Its load is not known any more, and the cluster says that it is Ready: it works unseen."""
     UNSEEN = auto()
     """It may ask for a GPU and has been Ready for long, and no exporter ever showed a GPU of it,
     while others of the workload were shown for as long."""
@@ -124,6 +124,14 @@ def expected_pods(
     samples is measured up to `now`. A pod that disappeared with its exporter counts as missing for
     `REMEMBERED_SECONDS` while others report, unless the cluster says that it exists; it does not
     come back when the others end.
+
+    That a pod does not count is decided in this order:
+
+    1. `attribution.attributed`: it never existed.
+    2. `reported_pods`: exporters show that it has ended (`_update_absent`, `_has_ended`).
+    3. `pod_status._ended`: the cluster shows that it is gone, or that it is not, after all.
+    4. `load.pods_of`: its owner is another one, or has no pods; or it is in use, after all.
+    5. Here: it has no GPU, or is given up an hour after the last of the others.
     """
     alive = [pod for pod in pods if not pod.ended]
     known = {pod.name for pod in listed(alive) if pod.readiness is not Readiness.UNKNOWN}

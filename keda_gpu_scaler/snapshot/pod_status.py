@@ -109,7 +109,8 @@ def advance_pod_statuses(
 ) -> PodStatuses:
     """Return the statuses after a fetch at the instant `at`, which was about `namespaces`."""
     watch = _watched(pod_statuses.watch, evidence, at)
-    # Without `up` the scrape time is unknown: at most one scrape ago.
+    # Without `up` the scrape time is unknown. The least grace covers one scrape at Prometheus' own
+    # default, a minute: so the list is not taken for newer than it is.
     listed_at = min(evidence.scrapes.values(), default=at - LEAST_GRACE_SECONDS)
     pods = {
         key: status

@@ -352,19 +352,20 @@ def _samples(gpu: str, shown: list[Series], began: float) -> GpuSamples | None:
 
 
 def _update_absent(scene: Scene, pod: Pod, gpus: GpuReports) -> Pod:
-    """Return a pod that does not report now, after looking for it and for its GPUs.
+    """Return a pod that does not report now, by what exporters show of its GPUs now.
 
-    A GPU that is busy without a pod speaks against its end, until `REMEMBERED_SECONDS` after the
-    pod was named: a process outside Kubernetes may use the GPU.
+    It works if one of them is busy without a pod: the exporter has lost its map. An hour after the
+    pod was named (`REMEMBERED_SECONDS`) that may be a process outside Kubernetes. It is released if
+    all of them are reported, with other pods or without one. Else it is missing until it has ended.
     """
     at, uuids = scene.at, _uuids(pod)
     are_reported = bool(uuids) and uuids <= gpus.reported
     is_unnamed = (are_reported or pod.is_unnamed) and pod.targets.isdisjoint(scene.naming)
-    if at - pod.last_seen < REMEMBERED_SECONDS and not uuids.isdisjoint(gpus.busy_without_pod):
-        pod = replace(pod, released_since=math.inf, ended=False, ended_at=math.inf)
-        return replace(pod, is_unnamed=is_unnamed, busy_unnamed_at=at)
     released_since = min(at, pod.released_since) if are_reported else math.inf
     pod = replace(pod, released_since=released_since, is_unnamed=is_unnamed)
+    if at - pod.last_seen < REMEMBERED_SECONDS and not uuids.isdisjoint(gpus.busy_without_pod):
+        pod = replace(pod, released_since=math.inf, busy_unnamed_at=at)
+        return replace(pod, ended=False, ended_at=math.inf)
     if pod.ended or _has_ended(scene, pod, gpus):
         return replace(pod, ended=True, ended_at=min(at, pod.ended_at))
     return pod
@@ -373,15 +374,13 @@ def _update_absent(scene: Scene, pod: Pod, gpus: GpuReports) -> Pod:
 def _has_ended(scene: Scene, pod: Pod, gpus: GpuReports) -> bool:
     """Tell whether a pod of which no GPU is busy has ended.
 
-    It has at once if both agree: a good scrape of its target lacks it, and its GPUs are reported
-    without it. One of them alone counts after the settling time: an exporter that has just
-    restarted may not know its pods yet. An exporter that shows no GPU at all proves nothing, except
-    one that shows only GPUs with pods.
+    It has at once if both agree: it is absent from a good scrape of its target, and it is released.
+    One of them alone counts after the grace: an exporter that has just restarted may not know its
+    pods yet. Absence from an exporter that shows no GPU at all now counts only after an hour
+    (`REMEMBERED_SECONDS`), unless it shows only GPUs with pods: it has nothing to show then.
     """
     at, grace = scene.at, grace_seconds(pod.scrape_interval_seconds)
-    if at - pod.released_since >= grace:
-        return True
-    was_absent = any(
+    is_absent = any(
         absent_from_good_scrape(
             scene.up_intervals.get(target, {}),
             pod.last_seen,
@@ -389,7 +388,9 @@ def _has_ended(scene: Scene, pod: Pod, gpus: GpuReports) -> bool:
         )
         for target in pod.targets
     )
+    if is_absent and pod.released_since <= at:
+        return True
     are_shown = not gpus.reported.isdisjoint(_uuids(pod))
-    shows_gpus = are_shown or not pod.targets.isdisjoint(scene.naming)
-    waited_seconds = grace if shows_gpus or not pod.shows_free_gpus else REMEMBERED_SECONDS
-    return was_absent and (pod.released_since <= at or at - pod.last_seen >= waited_seconds)
+    is_blind = not are_shown and pod.shows_free_gpus and pod.targets.isdisjoint(scene.naming)
+    is_absent_for_long = at - pod.last_seen >= (REMEMBERED_SECONDS if is_blind else grace)
+    return at - pod.released_since >= grace or (is_absent and is_absent_for_long)
