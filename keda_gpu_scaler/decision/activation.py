@@ -3,14 +3,16 @@
 Pure. They are checked in this order after the workload's own GPUs. The first that says active
 decides, and the ones after it are not asked for. None of them changes what GetMetrics returns for
 the load, except that an unknown or empty load is held while one of them says active. An unknown
-signal neither stops a workload that has pods nor wakes one that has none.
+signal neither stops a workload that has pods nor wakes one that has none. Only without `threshold`
+the demand is the number as well (`by_demand`).
 """
 
 from dataclasses import replace
 
+from keda_gpu_scaler.decision import reasons
 from keda_gpu_scaler.decision.decision import Decision, State
 from keda_gpu_scaler.spec.demand import Demand, OnEmpty
-from keda_gpu_scaler.spec.spec import TriggerSpec
+from keda_gpu_scaler.spec.spec import OnUnknown, TriggerSpec
 
 _IN_DOUBT = {
     State.MEASURED: "samples do not cover activationWindow yet, or a pod is not Ready yet",
@@ -69,6 +71,48 @@ def with_demand(spec: TriggerSpec, decided: Decision, demand: Demand) -> Decisio
         reason = f"{name} {demand.value:.6g} is above {level}"
         return _active(decided, reason, is_held=not spec.is_by_demand)
     return with_reason(decided, f"{name} {demand.value:.6g} is not above {level}")
+
+
+def after_demand(spec: TriggerSpec, decided: Decision, demand: Demand) -> Decision:
+    """Return a decision after the demand of the trigger: what it activates, then what it scales."""
+    decided = with_demand(spec, decided, demand)
+    return by_demand(spec, decided, demand) if spec.is_by_demand else decided
+
+
+def by_demand(spec: TriggerSpec, decided: Decision, demand: Demand) -> Decision:
+    """Return a decision with the demand as its number.
+
+    While not all pods are seen, or for a while after a gap, servers may be missing in it: it is a
+    lower bound then, which may raise and never lower. That no exporter shows GPUs of servers that
+    are all Ready is no such reason. Of an unknown load only the owner's count says how many
+    replicas it must not lower.
+    """
+    number, replicas = demand.value, decided.replicas
+    if number is None:
+        is_refused = spec.on_unknown is OnUnknown.ERROR and not decided.activated
+        trouble = "" if demand.trouble in decided.reason else f" ({demand.trouble})"
+        answer = "an error by onUnknown error" if is_refused else "hold"
+        reason = f"without the demand{trouble} no number of replicas is known: {answer}"
+        return _with_demand(replace(decided, value=None, refused=is_refused, average=None), reason)
+    average = number / replicas if replicas else None
+    needs = reasons.wanted(spec, replicas, number)
+    reason = f"demand {reasons.rounded(number)} {needs} at demandThreshold {spec.threshold:g}"
+    are_seen = decided.shows_no_gpu or decided.state not in {State.UNKNOWN, State.PARTIAL}
+    is_bound = demand.is_least or not are_seen
+    is_counted = decided.wanted is not None or decided.state is not State.UNKNOWN
+    if is_bound and not (is_counted and 0 < replicas * spec.threshold < number):
+        why = "servers may be missing just after a gap" if are_seen else "not all pods are seen"
+        reason = f"{reason}; held: {why}"
+        number = None
+    answered = replace(decided, value=number, refused=False, average=average)
+    return _with_demand(answered, reason)
+
+
+def _with_demand(decided: Decision, reason: str) -> Decision:
+    """Return a decision with a reason by the demand: the first one where no GPU is seen."""
+    if decided.is_unread and not decided.state.is_gone:
+        return replace(decided, reason=f"{reason}; {decided.reason}")
+    return with_reason(decided, reason)
 
 
 def _active(decided: Decision, reason: str, *, is_held: bool) -> Decision:

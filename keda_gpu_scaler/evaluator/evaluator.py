@@ -15,7 +15,7 @@ from functools import partial
 
 from cachetools import TTLCache
 
-from keda_gpu_scaler.decision import activation, by_demand, scale_out
+from keda_gpu_scaler.decision import activation, scale_out
 from keda_gpu_scaler.decision.causes import NO_PODS, Cause, cause, unread
 from keda_gpu_scaler.decision.decision import Decision, Memory
 from keda_gpu_scaler.decision.summary import Summary, recommended_replicas, summarized
@@ -251,7 +251,7 @@ class Evaluator:
             demand = await self._demands.ask(scaled_object, spec, deadline, is_urgent=is_urgent)
             if demand.value is None and gpu.router_unlisted:
                 demand = replace(demand, trouble=f"{demand.trouble}: {gpu.router_unlisted}")
-            decided = by_demand.answered(spec, decided, demand)
+            decided = activation.after_demand(spec, decided, demand)
         known, now = demand, self._clock()
         if spec.demand is not None and known is None:
             known = self._demands.known(scaled_object, spec)

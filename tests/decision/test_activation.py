@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from keda_gpu_scaler import errors
-from keda_gpu_scaler.decision import activation, by_demand
+from keda_gpu_scaler.decision import activation
 from keda_gpu_scaler.decision.decision import Decision, State
 from keda_gpu_scaler.decision.summary import recommended_replicas
 from keda_gpu_scaler.service import responses, streams
@@ -305,7 +305,7 @@ def test_a_demand_that_never_activates_only_adds_that_to_the_reason(demand: Dema
         decided = activation.with_demand(alone, load, demand)
         said = "the demand of llm-d-epp-saturation does not tell whether the workload is in use"
         assert decided == replace(load, reason=f"{load.reason}; {said}")
-        scaled = by_demand.scaled(alone, decided, demand)
+        scaled = activation.by_demand(alone, decided, demand)
         assert scaled.value in {demand.value, None}
         assert scaled.active == load.active
         assert demand.trouble in scaled.reason
@@ -324,16 +324,16 @@ def test_without_threshold_the_number_is_the_demand(load: Decision, on_unknown: 
     replicas = load.expected
     is_whole = load.state not in {State.UNKNOWN, State.PARTIAL}
     for number in (0.0, 16.0 * replicas, 16.0 * replicas + 1):
-        known = by_demand.scaled(given, load, Demand(number))
+        known = activation.by_demand(given, load, Demand(number))
         raises = 0 < 16 * replicas < number and load.state is not State.UNKNOWN
         assert known.value == (number if is_whole or raises else None)
         assert (known.refused, known.active) == (False, load.active)
         assert known.average == (number / replicas if replicas else None)
-    by_owner = by_demand.scaled(given, replace(load, wanted=2), Demand(33))
+    by_owner = activation.by_demand(given, replace(load, wanted=2), Demand(33))
     assert by_owner.value == 33
     nothing = replace(load, expected=0, wanted=None)
-    assert (by_demand.scaled(given, nothing, Demand(9)).value is None) != is_whole
-    unknown = by_demand.scaled(given, load, NO_ANSWER)
+    assert (activation.by_demand(given, nothing, Demand(9)).value is None) != is_whole
+    unknown = activation.by_demand(given, load, NO_ANSWER)
     is_refused = on_unknown is OnUnknown.ERROR and not load.activated
     assert (unknown.value, unknown.refused, unknown.active) == (None, is_refused, load.active)
     assert unknown.average is None
@@ -381,11 +381,11 @@ def test_without_threshold_the_demand_counts_for_servers_that_no_exporter_shows(
 ) -> None:
     decided = decide_about(*pods, trigger=ALONE, **known)
     assert decided.state is State.UNKNOWN
-    scaled = by_demand.answered(ALONE, decided, Demand(8.0))
+    scaled = activation.after_demand(ALONE, decided, Demand(8.0))
     assert (scaled.value, scaled.active) == (8.0, True)
     assert scaled.reason.startswith(f"{ASKS_FOR_1}; no exporter has named bert-")
     assert recommended_replicas(ALONE, scaled, Demand(8.0)) == 1
-    just_back = by_demand.answered(ALONE, decided, Demand(8.0, is_least=True))
+    just_back = activation.after_demand(ALONE, decided, Demand(8.0, is_least=True))
     assert just_back.value is None
 
 
@@ -394,7 +394,7 @@ def test_without_threshold_the_demand_removes_no_server_while_one_may_be_missing
     pods: list[Pod], known: dict[str, Any]
 ) -> None:
     decided = decide_about(*pods, trigger=ALONE, **known)
-    assert by_demand.answered(ALONE, decided, Demand(8.0)).value is None
+    assert activation.after_demand(ALONE, decided, Demand(8.0)).value is None
 
 
 @pytest.mark.parametrize("is_known", [True, False])
@@ -407,14 +407,14 @@ def test_without_threshold_the_demand_removes_no_server_of_an_unknown_selector(
     evidence = replace(LISTED, selected=selected if is_known else frozenset())
     trigger = replace(ALONE, pods=selector)
     decided = decide_about(*pods, trigger=trigger, evidence=evidence)
-    scaled = by_demand.answered(trigger, decided, Demand(8.0))
+    scaled = activation.after_demand(trigger, decided, Demand(8.0))
     assert scaled.value == (8.0 if is_known else None)
 
 
 def _scaled(pods: list[Pod], demand: Demand, evidence: NamespaceEvidence | None = None) -> str:
     """Return the reason of a decision whose number is the demand."""
     decided = decide_about(*pods, trigger=ALONE, evidence=evidence)
-    return by_demand.answered(ALONE, decided, demand).reason
+    return activation.after_demand(ALONE, decided, demand).reason
 
 
 ABOVE = "is above demandActivationThreshold 0; demand"

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from keda_gpu_scaler.decision import by_demand
+from keda_gpu_scaler.decision import activation
 from keda_gpu_scaler.decision.decision import Context, Decision, decide
 from keda_gpu_scaler.record import build
 from keda_gpu_scaler.record.record import Record
@@ -31,7 +31,7 @@ def record(
         assert view is not None
         decision = decided(given, view, now)
         if given.is_by_demand:
-            decision = by_demand.scaled(given, decision, more["demand"])
+            decision = activation.by_demand(given, decision, more["demand"])
     answered = build.Answered(
         scaled_object=BERT, spec=given, decision=decision, now=now, view=view, **more
     )

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from keda_gpu_scaler.autoscaling.api_objects import Behavior
 from keda_gpu_scaler.autoscaling.rules import CLUSTERS, Hpa, Keda, Metric, MetricType, Tolerances
-from keda_gpu_scaler.decision import by_demand
+from keda_gpu_scaler.decision import activation
 from keda_gpu_scaler.decision.decision import (
     Asking,
     Context,
@@ -179,7 +179,7 @@ class Replay(ClosedLoop[SimulatedReplica]):
             decided = decide(spec, snapshot, replace(context, remembered=remembered))
         else:
             self._memory = remember(self._memory, decided, at)
-        return decided if demand is None else by_demand.answered(spec, decided, demand)
+        return decided if demand is None else activation.after_demand(spec, decided, demand)
 
     def _note_wake(self, now: float, *, has_work: bool) -> None:
         """Note how long work has waited at zero replicas."""
