@@ -257,7 +257,7 @@ def _is_steady(reported: Reported) -> bool:
     half = began + (1 - COVERED) * reported.window_seconds
     # One that takes turns on a GPU is there without a number in between.
     return all(
-        gpu.last <= began or any(began < time <= half for time in chain(gpu.times, gpu.refused))
+        any(began < time <= half for time in chain(gpu.times, gpu.refused)) or gpu.last <= began
         for gpu in reported.pod.gpus
     )
 

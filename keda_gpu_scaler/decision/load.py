@@ -214,7 +214,7 @@ def pods_of(spec: TriggerSpec, view: NamespaceSnapshot) -> list[Pod]:
         if selector.matches(pod.name) if owned is None else owned:
             is_back = evidence is None and pod.ended and in_use_unnamed(spec, pod, view.at)
             ours.append(replace(pod, ended=False) if is_back else pod)
-    if any(pod.asks_gpu and not pod.ended for pod in ours):
+    if any(pod.status and pod.status.asks_gpu and not pod.ended for pod in ours):
         ours = [_without_unknown_device(pod) for pod in ours]
     if evidence is None or selector.owner not in evidence.without_pods:
         return ours
