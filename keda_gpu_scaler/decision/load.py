@@ -54,6 +54,8 @@ class MeasuredWorkload:
     """All pods that it was made of, ended ones included."""
     reported: Sequence[Reported]
     """Those that should report."""
+    reporting_pods: int
+    """How many of them do."""
     replicas: Sequence[Replica]
     """Those that should report, in the order of their names."""
     not_ready: Sequence[Replica]
@@ -81,10 +83,6 @@ class MeasuredWorkload:
     def mean(self) -> float:
         """The mean over the measured replicas; 0 without one."""
         return round(mean(self.measured), DECIMALS) if self.measured else 0.0
-
-    @property
-    def reporting_pods(self) -> int:
-        return sum(reported.state in REPORTING for reported in self.reported)
 
     @property
     def ended_pods(self) -> int:
@@ -258,6 +256,7 @@ def workload(
         view,
         pods,
         expected,
+        sum(reported.state in REPORTING for reported in expected),
         [replica for replica in every if replica.state not in NOT_READY],
         [replica for replica in every if replica.state in NOT_READY],
         ignored,
