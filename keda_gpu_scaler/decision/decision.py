@@ -156,9 +156,7 @@ def decide(spec: TriggerSpec, view: NamespaceSnapshot, context: Context) -> Deci
     workload = load.workload(spec, pods, view, context.now)
     unlisted = unlisted_workload(spec, view, context.now, pods)
     state = State.UNKNOWN if unlisted else _state(workload, context.now)
-    asked = _state_by_asking(workload, context) if state.is_gone else None
-    if asked is not None:
-        state, workload = asked, replace(workload, is_only_asked_about=True)
+    state, workload = _by_asking(state, workload, context)
     is_known = state is not State.UNKNOWN
     measured = workload.measured if is_known else ()
     number = _number(state, workload)
@@ -306,19 +304,22 @@ def _state_without_replicas(workload: MeasuredWorkload) -> State:
     return State.ENDED if is_absent else State.UNKNOWN
 
 
-def _state_by_asking(workload: MeasuredWorkload, context: Context) -> State | None:
-    """Return the state where the HPA asks about replicas that no exporter shows, else None.
+def _by_asking(
+    state: State, workload: MeasuredWorkload, context: Context
+) -> tuple[State, MeasuredWorkload]:
+    """Return what holds where no pod is left, and the HPA asks about replicas all the same.
 
     It may ask once more about pods that have just gone, and what the cluster has said since holds.
     """
     gone_at = max((pod.last_seen for pod in workload.pods), default=NEVER) + HPA_SECONDS
-    if context.asking is None or context.asking.at < gone_at:
-        return None
+    if not state.is_gone or context.asking is None or context.asking.at < gone_at:
+        return state, workload
     since, evidence = max(context.asking.since, gone_at), workload.view.evidence
     if evidence is not None and since <= evidence.scraped_at:
-        return None
+        return state, workload
     is_young = context.now - since < workload.spec.start_timeout_seconds
-    return State.STARTING if is_young else State.UNKNOWN
+    state = State.STARTING if is_young else State.UNKNOWN
+    return state, replace(workload, is_only_asked_about=True)
 
 
 def _is_active(state: State, workload: MeasuredWorkload, busy: Activity) -> bool:
