@@ -130,8 +130,10 @@ class Evaluator:
 
         Each ScaledObject has a moment of its own within the time over which they are spread.
         """
-        _, key = self._snapshots.needs(spec)
-        shared = self._snapshots.of(key, spec, scaled_object.namespace)
+        tracked = self._triggers.last(scaled_object, spec)
+        if tracked is None:  # its evaluation failed
+            return self._sources[spec.source].samples.step_seconds
+        shared = self._snapshots.of(tracked.key, spec, scaled_object.namespace)
         spread_seconds = SPREAD_SECONDS * (hash(scaled_object) % 100 + 1) / 100
         demand_seconds = self._demands.due_seconds(scaled_object, spec)
         due_seconds = min(shared.due_seconds + spread_seconds, demand_seconds)
@@ -379,9 +381,12 @@ class Evaluator:
     async def demand(
         self, scaled_object: ScaledObject, spec: TriggerSpec, timeout_seconds: float | None
     ) -> Demand:
-        """Return only the demand of a trigger that has one, in the same time as `evaluate`."""
+        """Return only the demand, as the HPA is told it, in the same time as `evaluate`."""
         deadline = self._clock() + _allowed_seconds(timeout_seconds)
-        return await self._demands.ask(scaled_object, spec, deadline)
+        demand = await self._demands.ask(scaled_object, spec, deadline)
+        tracked = self._triggers.last(scaled_object, spec)
+        answer = None if tracked is None else tracked.answer
+        return by_demand.told(spec, None if answer is None else answer.decision, demand)
 
 
 _numbers = operator.attrgetter("value", "state", "active", "refused", "expected", "wanted")

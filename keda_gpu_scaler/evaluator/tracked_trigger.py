@@ -235,6 +235,10 @@ class TrackedTriggers:
         """Begin the ten minutes of a trigger again: it is asked about now."""
         self._tracked[tracked.scaled_object, tracked.given] = tracked
 
+    def last(self, scaled_object: ScaledObject, given: TriggerSpec) -> TrackedTrigger | None:
+        """Return a trigger as it was last asked about; None: not within the last ten minutes."""
+        return self._tracked.get((scaled_object, given))
+
     def current(self, scaled_object: ScaledObject | None = None) -> list[TrackedTrigger]:
         """Return all, or those of one ScaledObject, in order, without those that an edit replaced.
 

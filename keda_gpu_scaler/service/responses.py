@@ -82,9 +82,10 @@ def formula_value(
 def demand_value(metric_name: str, demand: Demand, on_unknown: OnUnknown) -> pb.GetMetricsResponse:
     """Answer with the demand, with none to hold the replicas, or raise UnknownLoadError.
 
-    `on_unknown` is the trigger's answer to an unknown load; it never makes a demand 0.
+    `on_unknown` is the trigger's answer to an unknown load; it never makes a demand 0. One that is
+    held as a lower bound is known.
     """
-    if demand.value is None and on_unknown is OnUnknown.ERROR:
+    if demand.value is None and not demand.is_least and on_unknown is OnUnknown.ERROR:
         raise errors.UnknownLoadError(f"{demand.trouble}: an error by onUnknown error")
     return _values(metric_name, demand.value)
 
