@@ -52,15 +52,16 @@ EXPLAINED_AT_ONCE = 4
 
 
 class Caller(Enum):
-    """Who asks, which says what is waited for."""
+    """Who asks, which says what is waited for. Only the HPA's calls are noted as the HPA's."""
 
     POLL = auto()
     """KEDA, which polls again."""
     HPA = auto()
     """It has few workers, and each that waits holds up others."""
     STREAM = auto()
-    """It looks once per step."""
+    """One that looks once per step, in the background: a stream, `observe`, `deletion-cost`."""
     PERSON = auto()
+    """Who reads a record, and waits for the words in it as well."""
 
 
 def suffices(tracked: TrackedTrigger, caller: Caller, reading: Reading) -> bool:
@@ -336,10 +337,9 @@ class Evaluator:
 
         That is no call about it: what KEDA and the HPA ask is for them alone to say.
         """
-        allowed_seconds = min(SLOW_SECONDS, self._slow_seconds)
-        tracked, target_trouble = await self._triggers.find(scaled_object, spec, allowed_seconds)
-        # A second more than a slow source may take: by then it is known that it is slow.
-        deadline = self._clock() + self._slow_seconds + 1
+        deadline = self._persons_deadline()
+        grace_seconds = min(SLOW_SECONDS, self._slow_seconds)
+        tracked, target_trouble = await self._triggers.find(scaled_object, spec, grace_seconds)
         # As for a poll: one that comes just after it takes the same answer.
         reading, answer = await self._answer(tracked, target_trouble, deadline, Caller.PERSON)
         demand = answer.demand
@@ -373,10 +373,14 @@ class Evaluator:
 
     async def cause(self, scaled_object: ScaledObject, spec: TriggerSpec) -> Cause | None:
         """Return why exporters show no pod of a trigger, with the names that it is about."""
+        deadline = self._persons_deadline()
         tracked, _ = await self._triggers.find(scaled_object, spec, SLOW_SECONDS)
-        deadline = self._clock() + self._slow_seconds + 1
         reading = await self._read(tracked, deadline, Caller.PERSON)
         return await self._cause(tracked, reading, deadline)
+
+    def _persons_deadline(self) -> float:
+        """Return when a record is due: by then it is known of a slow source that it is slow."""
+        return self._clock() + self._slow_seconds + 1
 
     async def demand(
         self, scaled_object: ScaledObject, spec: TriggerSpec, timeout_seconds: float | None

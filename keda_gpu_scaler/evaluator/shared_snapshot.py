@@ -143,7 +143,7 @@ class SharedSnapshot:
         instant = samples.instant()
         is_usable = covers and abs(self._ahead_steps(instant)) <= USABLE_STEPS
         if not self.flight.is_under_way and self._is_due(instant, is_usable=is_usable):
-            self.flight.launch(self._fetch(), f"fetch {self._key.source} {self._key.signal}")
+            self.flight.launch(self._fetch, f"fetch {self._key.source} {self._key.signal}")
         now, slow = samples.now(), self.flight.trouble
         trouble = self._refusal or self._failure
         if trouble is None and slow is not None:

@@ -31,11 +31,11 @@ class SingleFlight:
             return f"no answer within {self._slow_seconds:g} s"
         return None
 
-    def launch(self, work: Coroutine[None, None, None], name: str) -> None:
+    def launch(self, work: Callable[[], Coroutine[None, None, None]], name: str) -> None:
         """Begin a task, in place of one that has ended."""
         self._land()
         self.launched_at = self.clock()
-        self._task = asyncio.create_task(work, name=name)
+        self._task = asyncio.create_task(work(), name=name)
 
     async def wait(self, deadline: float) -> bool:
         """Wait for the task that is there now, until it is slow; tell whether it has ended."""

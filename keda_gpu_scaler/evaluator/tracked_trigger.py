@@ -243,7 +243,8 @@ class TrackedTriggers:
         """Return all, or those of one ScaledObject, in order, without those that an edit replaced.
 
         Of several with the same metric name, one that was not asked about since the first call
-        about another, or a minute longer ago than another, is the old version.
+        about another, or a minute longer ago than another, is the old version: a metric that the
+        HPA goes on asking for is asked for within HPA_SECONDS.
         """
         since: dict[tuple[ScaledObject, str], float] = defaultdict(lambda: -math.inf)
         with self._tracked.timer:  # the time stands still, so none ends meanwhile
