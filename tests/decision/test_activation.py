@@ -10,7 +10,7 @@ import pytest
 from keda_gpu_scaler import errors
 from keda_gpu_scaler.decision import activation, by_demand, recommendation
 from keda_gpu_scaler.decision.decision import Decision, State
-from keda_gpu_scaler.service import responses, streams
+from keda_gpu_scaler.service import messages, streams
 from keda_gpu_scaler.snapshot.evidence import NamespaceEvidence
 from keda_gpu_scaler.snapshot.snapshot import Pod
 from keda_gpu_scaler.spec.demand import Demand, OnEmpty
@@ -158,7 +158,7 @@ def _walked() -> Iterator[tuple[Row, Case]]:
 
 def _answered(decided: Decision, *, has_replicas: bool = False) -> str:
     try:
-        active = responses.activity(decided, has_replicas=has_replicas).result
+        active = messages.activity(decided, has_replicas=has_replicas).result
     except errors.UnknownLoadError:
         return "error"
     return "active" if active else "inactive"
@@ -166,7 +166,7 @@ def _answered(decided: Decision, *, has_replicas: bool = False) -> str:
 
 def _load(decided: Decision) -> str:
     try:
-        found = responses.metric_value("gpu-utilization", decided).metricValues
+        found = messages.metric_value("gpu-utilization", decided).metricValues
     except errors.UnknownLoadError:
         return "error"
     return str([one.metricValueFloat for one in found]) if found else "hold"
