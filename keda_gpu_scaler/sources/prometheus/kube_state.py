@@ -9,8 +9,7 @@ from keda_gpu_scaler import errors
 from keda_gpu_scaler.evidence.kube_state_metrics import read_evidence
 from keda_gpu_scaler.query import kube_state_texts as texts
 from keda_gpu_scaler.snapshot.evidence import Evidence
-from keda_gpu_scaler.sources.prometheus.client import PrometheusClient, parse_vector
-from keda_gpu_scaler.sources.prometheus.jobs import ScrapeJobs
+from keda_gpu_scaler.sources.prometheus.client import PrometheusClient, ScrapeJobs, parse_vector
 
 JOBS_BYTES = 1_500
 """Six times in the query, of which the rest takes up to 6 KB of VictoriaMetrics' 16 KiB."""

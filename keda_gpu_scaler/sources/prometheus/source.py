@@ -27,11 +27,11 @@ from keda_gpu_scaler.sources import evaluation_times, series
 from keda_gpu_scaler.sources.evaluation_times import HISTORY_STEP_SECONDS, Lag, ServerClock
 from keda_gpu_scaler.sources.prometheus.client import (
     PrometheusClient,
+    ScrapeJobs,
     parse_matrix,
     parse_vector,
     several,
 )
-from keda_gpu_scaler.sources.prometheus.jobs import ScrapeJobs
 from keda_gpu_scaler.sources.prometheus.kube_state import KubeStateMetrics
 from keda_gpu_scaler.spec.demand import is_countable
 from keda_gpu_scaler.spec.spec import OwnQuery
