@@ -22,9 +22,8 @@ from keda_gpu_scaler.decision.summary import Summary, summarized
 from keda_gpu_scaler.evaluator.demand_queries import Demands
 from keda_gpu_scaler.evaluator.looks import Looks
 from keda_gpu_scaler.evaluator.ports import Alerting, ScaleTargets, Source
-from keda_gpu_scaler.evaluator.shared_snapshot import Reading
+from keda_gpu_scaler.evaluator.shared_snapshot import Reading, Snapshots
 from keda_gpu_scaler.evaluator.shared_source import SourceDown
-from keda_gpu_scaler.evaluator.snapshots import Snapshots
 from keda_gpu_scaler.evaluator.tracked_trigger import (
     Answer,
     GpuDecision,

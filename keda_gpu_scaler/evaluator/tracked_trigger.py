@@ -30,8 +30,7 @@ from keda_gpu_scaler.decision.memory import Memory
 from keda_gpu_scaler.decision.scale_out import ScaleOuts
 from keda_gpu_scaler.decision.summary import Summary
 from keda_gpu_scaler.evaluator.ports import ScaleTargets
-from keda_gpu_scaler.evaluator.shared_snapshot import Reading
-from keda_gpu_scaler.evaluator.snapshots import Snapshots
+from keda_gpu_scaler.evaluator.shared_snapshot import Reading, Snapshots
 from keda_gpu_scaler.query.snapshot_query import SnapshotQuery
 from keda_gpu_scaler.snapshot.snapshot import NamespaceSnapshot, SnapshotKey
 from keda_gpu_scaler.spec.demand import Demand
