@@ -178,7 +178,8 @@ class Evaluator:
             or now - answer.at >= SAME_POLL_SECONDS
             or answer.alert != self._firing(scaled_object)
         ):
-            self._triggers.keep(tracked)
+            if answer is not None:  # a new one is kept already
+                self._triggers.keep(tracked)
             _, answer = await self._answer(tracked, target_trouble, deadline, caller)
         self._observe(facts.CallDecided(answer.decision))
         return answer.decision

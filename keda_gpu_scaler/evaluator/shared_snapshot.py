@@ -157,8 +157,10 @@ class SharedSnapshot:
         samples, covers = self._samples, self._covers(snapshot_query)
         instant = samples.instant()
         is_usable = covers and abs(self._ahead_steps(instant)) <= USABLE_STEPS
-        if not self.flight.is_under_way and self._is_due(instant, is_usable=is_usable):
+        is_under_way = self.flight.is_under_way
+        if not is_under_way and self._is_due(instant, is_usable=is_usable):
             self.flight.launch(self._fetch, f"fetch {self._key.source} {self._key.signal}")
+            self._tried, is_under_way = instant, True
         now, slow = samples.now(), self.flight.trouble
         trouble = self._refusal or self._failure
         if trouble is None and slow is not None:
@@ -169,7 +171,7 @@ class SharedSnapshot:
             lag_seconds=samples.lag_seconds,
             trouble=trouble,
             is_usable=is_usable,
-            is_fetching=self.flight.is_under_way and slow is None,
+            is_fetching=is_under_way and slow is None,
             lost_at=now if self._failure is None else self._failing_since,
             clock_seconds=self._clock(),
             step_seconds=samples.step_seconds,
@@ -226,7 +228,6 @@ class SharedSnapshot:
         return left_seconds > pause_seconds
 
     async def _fetch(self) -> None:
-        self._tried = self._samples.instant()
         try:
             await self._samples.synchronize()
             self._tried = self._samples.instant()

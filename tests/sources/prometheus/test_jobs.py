@@ -13,8 +13,11 @@ from keda_gpu_scaler.sources.prometheus.client import (
     LONGEST_JOB_CHARACTERS,
     MOST_JOBS,
 )
-from keda_gpu_scaler.sources.prometheus.kube_state import FOUND_SECONDS, KubeStateMetrics
-from keda_gpu_scaler.sources.prometheus.source import PrometheusSource
+from keda_gpu_scaler.sources.prometheus.source import (
+    FOUND_SECONDS,
+    KubeStateMetrics,
+    PrometheusSource,
+)
 from keda_gpu_scaler.spec.spec import Signal
 from keda_gpu_scaler.telemetry import facts
 from testbed.clocks import Clock
