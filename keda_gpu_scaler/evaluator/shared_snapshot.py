@@ -161,7 +161,7 @@ class SharedSnapshot:
         if not is_under_way and self._is_due(instant, is_usable=is_usable):
             self.flight.launch(self._fetch, f"fetch {self._key.source} {self._key.signal}")
             self._tried, is_under_way = instant, True
-        now, slow = samples.now(), self.flight.trouble
+        now, slow = samples.now(), self.flight.trouble if is_under_way else None
         trouble = self._refusal or self._failure
         if trouble is None and slow is not None:
             trouble = f"source {self._key.source}: {slow}"
@@ -341,8 +341,8 @@ class SnapshotFetcher:
         if history is None:
             return reported_pods
         past_pods = await self._advance(ReportedPods(), history)
-        step_seconds = history.at - min(history.instants[-2:])
-        return join(reported_pods, past_pods, step_seconds)
+        last_two = history.instants[-2:]
+        return join(reported_pods, past_pods, last_two[-1] - last_two[0])
 
     async def _look_back(
         self,
