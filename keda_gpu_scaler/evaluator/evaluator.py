@@ -51,7 +51,7 @@ EXPLAINED_AT_ONCE = 4
 
 
 class Caller(Enum):
-    """Who asks, which says what is waited for. Only the HPA's calls are noted as the HPA's."""
+    """Who asks, which says what is waited for. `evaluate` notes all but the HPA as polls."""
 
     POLL = auto()
     """KEDA, which polls again."""

@@ -357,8 +357,9 @@ class SnapshotFetcher:
         if observation.is_selective:
             return reported_pods
         lost = absent_gpus(confined(reported_pods, snapshot_query.namespaces), observation)
-        since = observation.at - snapshot_query.window_seconds
-        instants = [time for time in observation.instants[:-1] if lost and time > since]
+        *earlier, newest = observation.instants
+        since = newest - snapshot_query.window_seconds
+        instants = [time for time in earlier if lost and time > since]
         for at in instants[:: math.ceil(len(instants) / LOOKS) or 1]:
             reported_pods = busy_before(reported_pods, await self._samples.locate(lost, at), at)
         return reported_pods
