@@ -66,8 +66,9 @@ SAME_POLL_SECONDS = 1.0
 """KEDA calls GetMetrics, then IsActive, within milliseconds: one poll gets one decision. Shorter:
 the two may differ. Longer: an answer is older than it has to be."""
 SLOW_SECONDS = 2.5
-"""No call waits longer for an answer, which may still come later: KEDA sets no deadline on its poll
-path. Shorter: no slow source is waited for. Longer: KEDA's loops and HPA workers stand still."""
+"""No call waits longer for a source, whose answer may still come later: KEDA sets no deadline on
+its poll path. Shorter: no slow source is waited for. Longer: KEDA's loops and HPA workers stand
+still."""
 MARGIN_SECONDS = 0.1
 """The part of the caller's deadline that is reserved for the response. Shorter: it may come too
 late. Longer: a source has less time for its answer."""

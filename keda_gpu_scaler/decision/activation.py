@@ -21,6 +21,7 @@ _IN_DOUBT = {
     State.UNKNOWN: "its load is unknown",
 }
 """Why another workload may be in use although no GPU of it is seen busy, by its state."""
+AFTER_GAP = "servers may be missing just after a gap"
 
 
 def before_demand(
@@ -84,8 +85,7 @@ def by_demand(spec: TriggerSpec, decided: Decision, demand: Demand) -> Decision:
 
     While not all pods are seen, or for a while after a gap, servers may be missing in it: it is a
     lower bound then, which may raise and never lower. That no exporter shows GPUs of servers that
-    are all Ready is no such reason. Of an unknown load only the owner's count says how many
-    replicas it must not lower.
+    are all Ready is no such reason.
     """
     number, replicas = demand.value, decided.replicas
     if number is None:
@@ -99,13 +99,33 @@ def by_demand(spec: TriggerSpec, decided: Decision, demand: Demand) -> Decision:
     reason = f"demand {reasons.rounded(number)} {needs} at demandThreshold {spec.threshold:g}"
     are_seen = decided.shows_no_gpu or decided.state not in {State.UNKNOWN, State.PARTIAL}
     is_bound = demand.is_least or not are_seen
-    is_counted = decided.wanted is not None or decided.state is not State.UNKNOWN
-    if is_bound and not (is_counted and 0 < replicas * spec.threshold < number):
-        why = "servers may be missing just after a gap" if are_seen else "not all pods are seen"
-        reason = f"{reason}; held: {why}"
+    if is_bound and not _raises(decided, number, spec.threshold):
+        reason = f"{reason}; held: {AFTER_GAP if are_seen else 'not all pods are seen'}"
         number = None
     answered = replace(decided, value=number, refused=False, average=average)
     return _with_demand(answered, reason)
+
+
+def told(spec: TriggerSpec, decided: Decision | None, demand: Demand) -> Demand:
+    """Return the demand as the HPA is told it beside the load; without a value it holds.
+
+    Just after a gap it may only raise, by the last decision: None has no count of replicas.
+    """
+    number, threshold = demand.value, None if spec.demand is None else spec.demand.threshold
+    if number is None or threshold is None or not demand.is_least:
+        return demand
+    if decided is not None and _raises(decided, number, threshold):
+        return demand
+    return replace(demand, value=None, trouble=AFTER_GAP)
+
+
+def _raises(decided: Decision, number: float, threshold: float) -> bool:
+    """Tell whether a demand asks for more replicas than there are.
+
+    Of an unknown load only the owner's count says how many.
+    """
+    is_counted = decided.wanted is not None or decided.state is not State.UNKNOWN
+    return is_counted and 0 < decided.replicas * threshold < number
 
 
 def _with_demand(decided: Decision, reason: str) -> Decision:

@@ -9,6 +9,7 @@ is recommended.
 from dataclasses import dataclass
 
 from keda_gpu_scaler.autoscaling import rules
+from keda_gpu_scaler.decision import activation
 from keda_gpu_scaler.decision.decision import Decision, State
 from keda_gpu_scaler.spec.demand import METRIC_NAME, Demand
 from keda_gpu_scaler.spec.spec import ScaledObject, TriggerSpec
@@ -109,6 +110,8 @@ def hpa_metrics(
     }
     second = None if spec.demand is None or spec.is_by_demand else spec.demand.threshold
     if second is not None:
+        if demand is not None and decided.replicas:  # without one the HPA does not ask
+            demand = activation.told(spec, decided, demand)
         demanded = None if demand is None else demand.value
         metrics_by_name[METRIC_NAME] = rules.Metric(value=demanded, target=second)
     return metrics_by_name

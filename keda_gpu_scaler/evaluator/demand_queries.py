@@ -80,7 +80,7 @@ class DemandQuery:
         """Query it if that is due, and wait; if the last answer was no good one, only if urgent."""
         if self.due_seconds(interval_seconds) <= 0:
             name = f"{demand.name_of(self._text)} {self._source_name}"
-            self.flight.launch(self._ask(), name)
+            self.flight.launch(self._ask, name)
         if self._is_prompt or is_urgent:
             await self.flight.wait(deadline)
 

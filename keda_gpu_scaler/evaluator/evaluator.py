@@ -22,9 +22,8 @@ from keda_gpu_scaler.decision.summary import Summary, recommended_replicas, summ
 from keda_gpu_scaler.evaluator.demand_queries import Demands
 from keda_gpu_scaler.evaluator.looks import Looks
 from keda_gpu_scaler.evaluator.ports import Alerting, ScaleTargets, Source
-from keda_gpu_scaler.evaluator.shared_snapshot import Reading
+from keda_gpu_scaler.evaluator.shared_snapshot import Reading, Snapshots
 from keda_gpu_scaler.evaluator.shared_source import SourceDown
-from keda_gpu_scaler.evaluator.snapshots import Snapshots
 from keda_gpu_scaler.evaluator.tracked_trigger import (
     Answer,
     GpuDecision,
@@ -52,15 +51,16 @@ EXPLAINED_AT_ONCE = 4
 
 
 class Caller(Enum):
-    """Who asks, which says what is waited for."""
+    """Who asks, which says what is waited for. `evaluate` notes all but the HPA as polls."""
 
     POLL = auto()
     """KEDA, which polls again."""
     HPA = auto()
     """It has few workers, and each that waits holds up others."""
     STREAM = auto()
-    """It looks once per step."""
+    """One that looks once per step, in the background: a stream, `observe`, `deletion-cost`."""
     PERSON = auto()
+    """Who reads a record, and waits for the words in it as well."""
 
 
 def suffices(tracked: TrackedTrigger, caller: Caller, reading: Reading) -> bool:
@@ -130,8 +130,10 @@ class Evaluator:
 
         Each ScaledObject has a moment of its own within the time over which they are spread.
         """
-        _, key = self._snapshots.needs(spec)
-        shared = self._snapshots.of(key, spec, scaled_object.namespace)
+        tracked = self._triggers.last(scaled_object, spec)
+        if tracked is None:  # its evaluation failed
+            return self._sources[spec.source].samples.step_seconds
+        shared = self._snapshots.of(tracked.key, spec, scaled_object.namespace)
         spread_seconds = SPREAD_SECONDS * (hash(scaled_object) % 100 + 1) / 100
         demand_seconds = self._demands.due_seconds(scaled_object, spec)
         due_seconds = min(shared.due_seconds + spread_seconds, demand_seconds)
@@ -176,7 +178,8 @@ class Evaluator:
             or now - answer.at >= SAME_POLL_SECONDS
             or answer.alert != self._firing(scaled_object)
         ):
-            self._triggers.keep(tracked)
+            if answer is not None:  # a new one is kept already
+                self._triggers.keep(tracked)
             _, answer = await self._answer(tracked, target_trouble, deadline, caller)
         self._observe(facts.CallDecided(answer.decision))
         return answer.decision
@@ -334,10 +337,9 @@ class Evaluator:
 
         That is no call about it: what KEDA and the HPA ask is for them alone to say.
         """
-        allowed_seconds = min(SLOW_SECONDS, self._slow_seconds)
-        tracked, target_trouble = await self._triggers.find(scaled_object, spec, allowed_seconds)
-        # A second more than a slow source may take: by then it is known that it is slow.
-        deadline = self._clock() + self._slow_seconds + 1
+        deadline = self._persons_deadline()
+        grace_seconds = min(SLOW_SECONDS, self._slow_seconds)
+        tracked, target_trouble = await self._triggers.find(scaled_object, spec, grace_seconds)
         # As for a poll: one that comes just after it takes the same answer.
         reading, answer = await self._answer(tracked, target_trouble, deadline, Caller.PERSON)
         demand = answer.demand
@@ -371,17 +373,24 @@ class Evaluator:
 
     async def cause(self, scaled_object: ScaledObject, spec: TriggerSpec) -> Cause | None:
         """Return why exporters show no pod of a trigger, with the names that it is about."""
+        deadline = self._persons_deadline()
         tracked, _ = await self._triggers.find(scaled_object, spec, SLOW_SECONDS)
-        deadline = self._clock() + self._slow_seconds + 1
         reading = await self._read(tracked, deadline, Caller.PERSON)
         return await self._cause(tracked, reading, deadline)
+
+    def _persons_deadline(self) -> float:
+        """Return when a record is due: by then it is known of a slow source that it is slow."""
+        return self._clock() + self._slow_seconds + 1
 
     async def demand(
         self, scaled_object: ScaledObject, spec: TriggerSpec, timeout_seconds: float | None
     ) -> Demand:
-        """Return only the demand of a trigger that has one, in the same time as `evaluate`."""
+        """Return only the demand, as the HPA is told it, in the same time as `evaluate`."""
         deadline = self._clock() + _allowed_seconds(timeout_seconds)
-        return await self._demands.ask(scaled_object, spec, deadline)
+        demand = await self._demands.ask(scaled_object, spec, deadline)
+        tracked = self._triggers.last(scaled_object, spec)
+        answer = None if tracked is None else tracked.answer
+        return activation.told(spec, None if answer is None else answer.decision, demand)
 
 
 _numbers = operator.attrgetter("value", "state", "active", "refused", "expected", "wanted")

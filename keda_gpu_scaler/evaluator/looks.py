@@ -55,7 +55,7 @@ class Looks:
             kept = _SourceLook(accelerators, self._clock)
         self._by_key[key] = kept
         if self._clock() - kept.flight.launched_at >= LOOK_AGAIN_SECONDS:
-            kept.flight.launch(kept.ask(), f"look {key}")
+            kept.flight.launch(kept.ask, f"look {key}")
         await kept.flight.wait(deadline)
         return kept.look
 

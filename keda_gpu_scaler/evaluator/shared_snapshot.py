@@ -7,10 +7,16 @@ triggers cost one query per step, and none while no trigger is evaluated.
 The queries of a fetch build on each other: the present samples, then the last hour (only for
 namespaces that are new, or were not watched), then where the GPUs of disappeared pods are. The
 evidence about the cluster's pods is fetched at the same time.
+
+A source that is queried by namespace has its own snapshots for each namespace; every user's own
+query has its own snapshot too. A snapshot that no trigger asked for in ten minutes is dropped when
+a new one is needed.
 """
 
 import asyncio
+import contextlib
 import math
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import NamedTuple
@@ -18,10 +24,15 @@ from typing import NamedTuple
 from cachetools import TTLCache
 
 from keda_gpu_scaler import errors
-from keda_gpu_scaler.evaluator.ports import Samples
-from keda_gpu_scaler.evaluator.shared_source import EvidenceFetcher, SharedSource
+from keda_gpu_scaler.evaluator.ports import Samples, Source
+from keda_gpu_scaler.evaluator.shared_source import (
+    EvidenceFetcher,
+    SharedSource,
+    SourceDown,
+    SourceState,
+)
 from keda_gpu_scaler.evaluator.single_flight import SingleFlight
-from keda_gpu_scaler.query.snapshot_query import SnapshotQuery, merged
+from keda_gpu_scaler.query.snapshot_query import SnapshotQuery, merged, snapshot_query_of
 from keda_gpu_scaler.snapshot.attribution import attributed
 from keda_gpu_scaler.snapshot.observation import GpuReports, Observation
 from keda_gpu_scaler.snapshot.pod_status import PodStatuses, build_snapshot
@@ -38,11 +49,15 @@ from keda_gpu_scaler.snapshot.reported_pods import (
 )
 from keda_gpu_scaler.snapshot.snapshot import Snapshot, SnapshotKey
 from keda_gpu_scaler.spec.spec import TriggerSpec
+from keda_gpu_scaler.telemetry import facts
 from keda_gpu_scaler.times import (
     FORGET_SECONDS,
+    RECENT_SECONDS,
     REMEMBERED_SECONDS,
     RETRY_SECONDS,
+    SLOW_SECONDS,
     USABLE_STEPS,
+    WIDE_SECONDS,
     WIDEN_SECONDS,
 )
 
@@ -141,9 +156,11 @@ class SharedSnapshot:
         samples, covers = self._samples, self._covers(snapshot_query)
         instant = samples.instant()
         is_usable = covers and abs(self._ahead_steps(instant)) <= USABLE_STEPS
-        if not self.flight.is_under_way and self._is_due(instant, is_usable=is_usable):
-            self.flight.launch(self._fetch(), f"fetch {self._key.source} {self._key.signal}")
-        now, slow = samples.now(), self.flight.trouble
+        is_under_way = self.flight.is_under_way
+        if not is_under_way and self._is_due(instant, is_usable=is_usable):
+            self.flight.launch(self._fetch, f"fetch {self._key.source} {self._key.signal}")
+            self._tried, is_under_way = instant, True
+        now, slow = samples.now(), self.flight.trouble if is_under_way else None
         trouble = self._refusal or self._failure
         if trouble is None and slow is not None:
             trouble = f"source {self._key.source}: {slow}"
@@ -153,7 +170,7 @@ class SharedSnapshot:
             lag_seconds=samples.lag_seconds,
             trouble=trouble,
             is_usable=is_usable,
-            is_fetching=self.flight.is_under_way and slow is None,
+            is_fetching=is_under_way and slow is None,
             lost_at=now if self._failure is None else self._failing_since,
             clock_seconds=self._clock(),
             step_seconds=samples.step_seconds,
@@ -210,7 +227,6 @@ class SharedSnapshot:
         return left_seconds > pause_seconds
 
     async def _fetch(self) -> None:
-        self._tried = self._samples.instant()
         try:
             await self._samples.synchronize()
             self._tried = self._samples.instant()
@@ -324,8 +340,8 @@ class SnapshotFetcher:
         if history is None:
             return reported_pods
         past_pods = await self._advance(ReportedPods(), history)
-        step_seconds = history.at - min(history.instants[-2:])
-        return join(reported_pods, past_pods, step_seconds)
+        last_two = history.instants[-2:]
+        return join(reported_pods, past_pods, last_two[-1] - last_two[0])
 
     async def _look_back(
         self,
@@ -340,8 +356,9 @@ class SnapshotFetcher:
         if observation.is_selective:
             return reported_pods
         lost = absent_gpus(confined(reported_pods, snapshot_query.namespaces), observation)
-        since = observation.at - snapshot_query.window_seconds
-        instants = [time for time in observation.instants[:-1] if lost and time > since]
+        *earlier, newest = observation.instants
+        since = newest - snapshot_query.window_seconds
+        instants = [time for time in earlier if lost and time > since]
         for at in instants[:: math.ceil(len(instants) / LOOKS) or 1]:
             reported_pods = busy_before(reported_pods, await self._samples.locate(lost, at), at)
         return reported_pods
@@ -355,3 +372,147 @@ class SnapshotFetcher:
         return await asyncio.to_thread(
             advance_reported_pods, reported_pods, observation, reports, self._absent_kept
         )
+
+
+OWN_QUERIES = 100
+"""To one source: each is two or three queries per step, and 3 MiB of samples at most."""
+OWN_QUERIES_PER_NAMESPACE = 20
+"""One tenant does not take them all."""
+
+
+class Snapshots:
+    """All shared snapshots of this process; each is created when it is first asked for."""
+
+    def __init__(
+        self,
+        sources: Mapping[str, Source],
+        observe: facts.Observer = facts.ignore,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+        slow_seconds: float = SLOW_SECONDS,
+    ) -> None:
+        """Take the sources to fetch from, by the name that triggers use.
+
+        `slow_seconds` is how long callers wait for a fetch.
+        """
+        self._sources, self._observe = sources, observe
+        self._clock, self._slow_seconds = clock, slow_seconds
+        self._shared_snapshots: dict[SnapshotKey, SharedSnapshot] = {}
+        self._shared_sources: dict[str, SharedSource] = {}
+        self._states = {
+            name: SourceState(name, source.url, observe, clock)
+            for name, source in sources.items()
+            if source.of_namespace is None
+        }
+        """By the name in facts; where each namespace has a source, those that triggers asked."""
+
+    async def look(self) -> None:
+        """Ask each source while no trigger does, so that what is wrong with it shows; never ends.
+
+        One that is asked by namespace has to wait for a trigger, which names one.
+        """
+        await asyncio.gather(
+            *(
+                _look(source, self._states[name])
+                for name, source in self._sources.items()
+                if name in self._states
+            )
+        )
+
+    async def down(self, wait_seconds: float) -> list[SourceDown]:
+        """Return the sources that do not answer, or of which nothing is known after this time."""
+        waiting = [state.known.wait() for state in self._states.values()]
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(asyncio.gather(*waiting), wait_seconds)
+        return [down for state in self._states.values() if (down := state.down()) is not None]
+
+    async def close(self) -> None:
+        for shared in self._shared_snapshots.values():
+            await shared.flight.close()
+
+    def needs(self, spec: TriggerSpec) -> tuple[SnapshotQuery, SnapshotKey]:
+        """Return what a trigger asks of its source, and the snapshot that it shares."""
+        source = self._sources[spec.source]
+        snapshot_query = snapshot_query_of(spec, source.samples.step_seconds)
+        is_long_range = snapshot_query.span_seconds > WIDE_SECONDS
+        source_key = source.key(spec.source, spec.pods.namespace)
+        key = SnapshotKey(source_key, spec.shared_signal, spec.profile, is_long_range, spec.query)
+        return snapshot_query, key
+
+    def of(self, key: SnapshotKey, spec: TriggerSpec, namespace: str) -> SharedSnapshot:
+        """Return the shared snapshot for a trigger of a ScaledObject in `namespace`.
+
+        One that is refused, because there are too many own queries, holds nothing.
+        """
+        shared = self._shared_snapshots.get(key)
+        if shared is not None:
+            return shared
+        self._drop_idle()
+        owner = spec.source, namespace
+        refusal = None if key.query is None else self._refusal(*owner)
+        source = self._shared_sources.get(key.source) or self._shared_source(key.source, spec)
+        flight = SingleFlight(self._clock, self._slow_seconds)
+        shared = SharedSnapshot(key, owner, source, flight, refusal)
+        if refusal is None:
+            self._shared_sources[key.source] = source
+            self._shared_snapshots[key] = shared
+        return shared
+
+    def _refusal(self, source: str, namespace: str) -> str | None:
+        """Return why one more own query of a namespace is refused; None: it is not."""
+        owners = [shared.owner for key, shared in self._shared_snapshots.items() if key.query]
+        for count, limit, whose in [
+            (sum(name == source for name, _ in owners), OWN_QUERIES, "one source"),
+            (
+                owners.count((source, namespace)),
+                OWN_QUERIES_PER_NAMESPACE,
+                f"namespace {namespace} to one source",
+            ),
+        ]:
+            if count >= limit:
+                return (
+                    f"source {source}: more than {limit} different custom queries of {whose}; "
+                    f"expected at most {limit}: use a signal, or the same query in several triggers"
+                )
+        return None
+
+    def _shared_source(self, name: str, spec: TriggerSpec) -> SharedSource:
+        source = self._sources[spec.source].within(spec.pods.namespace)
+        if name not in self._states:
+            self._states[name] = SourceState(name, source.url, self._observe, self._clock)
+        evidence_fetcher = EvidenceFetcher(name, source, self._observe)
+        return SharedSource(source.samples, self._states[name], evidence_fetcher)
+
+    def _drop_idle(self) -> None:
+        """Drop snapshots that are not asked for any more: namespaces and queries come and go.
+
+        Only where a new one takes their place. A snapshot remembers which pods there were, and KEDA
+        may ask again after a pause.
+        """
+        idle = [key for key, shared in self._shared_snapshots.items() if shared.is_idle]
+        for key in idle:
+            del self._shared_snapshots[key]
+            self._shared_sources[key.source].state.let_go(key)
+        named = {key.source for key in self._shared_snapshots}
+        self._shared_sources = {
+            name: shared for name, shared in self._shared_sources.items() if name in named
+        }
+        self._states = {
+            name: state
+            for name, state in self._states.items()
+            if name in self._shared_sources or name in self._sources
+        }
+
+
+async def _look(source: Source, state: SourceState) -> None:
+    look = source.look or source.samples.synchronize
+    while True:
+        if not state.is_fetched:
+            error = None
+            try:
+                await look()
+            except errors.SourceError as failure:
+                error = failure
+            state.looked(error)
+        is_up = state.down() is None
+        await asyncio.sleep(RECENT_SECONDS if is_up else source.samples.step_seconds)

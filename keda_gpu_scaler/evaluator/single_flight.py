@@ -26,16 +26,15 @@ class SingleFlight:
 
     @property
     def trouble(self) -> str | None:
-        """What callers are told about a task that is slow; None: there is none."""
-        if self.is_under_way and self.clock() >= self.slow_at:
-            return f"no answer within {self._slow_seconds:g} s"
-        return None
+        """What callers are told about the task under way; None: it is not slow yet."""
+        is_slow = self.clock() >= self.slow_at
+        return f"no answer within {self._slow_seconds:g} s" if is_slow else None
 
-    def launch(self, work: Coroutine[None, None, None], name: str) -> None:
+    def launch(self, work: Callable[[], Coroutine[None, None, None]], name: str) -> None:
         """Begin a task, in place of one that has ended."""
         self._land()
         self.launched_at = self.clock()
-        self._task = asyncio.create_task(work, name=name)
+        self._task = asyncio.create_task(work(), name=name)
 
     async def wait(self, deadline: float) -> bool:
         """Wait for the task that is there now, until it is slow; tell whether it has ended."""

@@ -33,8 +33,7 @@ from keda_gpu_scaler.decision.decision import (
 from keda_gpu_scaler.decision.scale_out import ScaleOuts
 from keda_gpu_scaler.decision.summary import Summary
 from keda_gpu_scaler.evaluator.ports import ScaleTargets
-from keda_gpu_scaler.evaluator.shared_snapshot import Reading
-from keda_gpu_scaler.evaluator.snapshots import Snapshots
+from keda_gpu_scaler.evaluator.shared_snapshot import Reading, Snapshots
 from keda_gpu_scaler.query.snapshot_query import SnapshotQuery
 from keda_gpu_scaler.snapshot.snapshot import NamespaceSnapshot, SnapshotKey
 from keda_gpu_scaler.spec.demand import Demand
@@ -238,11 +237,16 @@ class TrackedTriggers:
         """Begin the ten minutes of a trigger again: it is asked about now."""
         self._tracked[tracked.scaled_object, tracked.given] = tracked
 
+    def last(self, scaled_object: ScaledObject, given: TriggerSpec) -> TrackedTrigger | None:
+        """Return a trigger as it was last asked about; None: not within the last ten minutes."""
+        return self._tracked.get((scaled_object, given))
+
     def current(self, scaled_object: ScaledObject | None = None) -> list[TrackedTrigger]:
         """Return all, or those of one ScaledObject, in order, without those that an edit replaced.
 
         Of several with the same metric name, one that was not asked about since the first call
-        about another, or a minute longer ago than another, is the old version.
+        about another, or a minute longer ago than another, is the old version: a metric that the
+        HPA goes on asking for is asked for within HPA_SECONDS.
         """
         since: dict[tuple[ScaledObject, str], float] = defaultdict(lambda: -math.inf)
         with self._tracked.timer:  # the time stands still, so none ends meanwhile

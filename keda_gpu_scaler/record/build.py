@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass
 from typing import NamedTuple
 
 from keda_gpu_scaler.autoscaling import rules
-from keda_gpu_scaler.decision import activity, load, reasons
+from keda_gpu_scaler.decision import activation, activity, load, reasons
 from keda_gpu_scaler.decision.decision import Decision
 from keda_gpu_scaler.decision.pod_state import (
     NEVER,
@@ -39,7 +39,7 @@ from keda_gpu_scaler.snapshot import snapshot
 from keda_gpu_scaler.snapshot.evidence import EvidenceSource
 from keda_gpu_scaler.snapshot.snapshot import GpuSamples, NamespaceSnapshot
 from keda_gpu_scaler.spec import durations
-from keda_gpu_scaler.spec.demand import Demand
+from keda_gpu_scaler.spec.demand import METRIC_NAME, Demand
 from keda_gpu_scaler.spec.spec import (
     AVERAGED_WINDOW_SECONDS,
     WINDOW_SECONDS,
@@ -323,11 +323,13 @@ def _by_demand(answered: Answered) -> Activation:
 
 
 def _metrics(answered: Answered) -> Iterator[MetricRecord]:
-    replicas = answered.decision.replicas
-    metrics = hpa_metrics(answered.spec, answered.decision, answered.demand)
+    replicas, demand = answered.decision.replicas, answered.demand
+    metrics = hpa_metrics(answered.spec, answered.decision, demand)
     for name, hpa in metrics.items():
         step = rules.recommend([hpa], rules.Scale.steady(replicas))
         reason = "no value: the HPA holds the replicas" if step is None else step.reason
+        if hpa.value is None and name == METRIC_NAME and demand and demand.value is not None:
+            reason = f"{reason}: {activation.AFTER_GAP}"
         if step is not None and answered.spec.for_formula:
             step, reason = None, "the HPA gets the value of a formula, which is not known here"
         yield MetricRecord(

@@ -15,7 +15,7 @@ import structlog
 from keda_gpu_scaler.decision.decision import Decision
 from keda_gpu_scaler.evaluator.evaluator import Caller, Evaluator
 from keda_gpu_scaler.pb import externalscaler_pb2 as pb
-from keda_gpu_scaler.service import requests, responses, streams
+from keda_gpu_scaler.service import messages, streams
 from keda_gpu_scaler.service.interceptor import Context
 from keda_gpu_scaler.telemetry import facts
 from keda_gpu_scaler.trigger.access import Access
@@ -41,7 +41,7 @@ class Servicer:
         stream_seconds: float,
     ) -> None:
         self._evaluator = evaluator
-        self._triggers = requests.ParsedTriggers(access, observe)
+        self._triggers = messages.ParsedTriggers(access, observe)
         self._draining = draining
         self._stream_seconds = stream_seconds
 
@@ -54,41 +54,39 @@ class Servicer:
         self, request: pb.GetMetricsRequest, context: Context
     ) -> pb.GetMetricsResponse:
         trigger = self._triggers.read(request.scaledObjectRef)
-        requests.check_metric_name(request.metricName, trigger.metric_names)
+        messages.check_metric_name(request.metricName, trigger.metric_names)
         if request.metricName == trigger.spec.metric_name:
             remaining_seconds = context.time_remaining()
             decision = await self._evaluator.evaluate(
                 trigger.scaled_object, trigger.spec, remaining_seconds
             )
             if trigger.spec.for_formula and remaining_seconds is None:  # a poll of KEDA's
-                return responses.formula_value(
+                return messages.formula_value(
                     request.metricName,
                     decision,
                     trigger.spec.threshold,
                     has_replicas=await self._has_replicas(trigger, decision),
                 )
-            return responses.metric_value(request.metricName, decision)
+            return messages.metric_value(request.metricName, decision)
         demand = await self._evaluator.demand(
             trigger.scaled_object, trigger.spec, context.time_remaining()
         )
-        return responses.demand_value(request.metricName, demand, trigger.spec.on_unknown)
+        return messages.demand_value(request.metricName, demand, trigger.spec.on_unknown)
 
     async def IsActive(self, request: pb.ScaledObjectRef, context: Context) -> pb.IsActiveResponse:
         trigger = self._triggers.read(request)
         decision = await self._evaluator.evaluate(
             trigger.scaled_object, trigger.spec, context.time_remaining()
         )
-        return responses.activity(
-            decision, has_replicas=await self._has_replicas(trigger, decision)
-        )
+        return messages.activity(decision, has_replicas=await self._has_replicas(trigger, decision))
 
-    async def _has_replicas(self, trigger: requests.ParsedTrigger, decision: Decision) -> bool:
+    async def _has_replicas(self, trigger: messages.ParsedTrigger, decision: Decision) -> bool:
         """Tell whether the HPA asks; a poll that would fail waits a second for its first call.
 
         KEDA takes a poll for "inactive" if it fails while a call of the HPA makes new connections
         (docs/upstream/keda-failed-poll-taken-for-inactive.md). That call is heard here meanwhile.
         """
-        if not responses.depends_on_replicas(decision):
+        if not messages.depends_on_replicas(decision):
             return False
         for _ in range(HPA_LOOKS):
             if self._evaluator.has_replicas(trigger.scaled_object):

@@ -348,7 +348,7 @@ def _largest(metric: GpuMetric, readings: list[_Recognized]) -> dict[float, floa
         (time, value * factor)
         for reading in readings
         if reading.metric is metric
-        for time, value in reading.points
+        for time, value in zip(reading.points.times, reading.points.values, strict=True)
         if 0 <= value <= limit and (value or takes_zero)
     ]
     values = dict(believed)

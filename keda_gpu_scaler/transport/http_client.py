@@ -178,6 +178,8 @@ class Client:
         body, turn = bytearray(), _turn.get()
         async with contextlib.aclosing(_parts(response)) as parts:
             async for part in parts:
+                if body:
+                    await asyncio.sleep(0)
                 body += part
                 if len(body) > limit_bytes:
                     message = f"an answer of more than {limit_bytes} bytes"
@@ -208,7 +210,6 @@ async def _parts(response: httpx.Response) -> AsyncGenerator[bytes]:
                     message = "an answer that goes on after its compression"
                     raise errors.SourceMalformedError(message)
             yield part
-            await asyncio.sleep(0)
     if gzip is not None and response.num_bytes_downloaded and not gzip.eof:
         raise errors.SourceMalformedError("an answer whose compression is cut")
 

@@ -77,7 +77,7 @@ class _Look(NamedTuple):
             has_gpus=any(pod.gpus for pod in record.pods),
             lag_seconds=record.source.lag_seconds,
             has_readiness=record.source.evidence not in (None, EvidenceSource.EXPORTERS),
-            demand_trouble=demand.trouble or None,
+            demand_trouble=(not demand.is_least and demand.trouble) or None,
         )
         if self.spec.query is not None:
             if seen.has_gpus or seen.is_empty:

@@ -11,7 +11,7 @@ from keda_gpu_scaler.decision.decision import Decision
 from keda_gpu_scaler.errors import UnknownLoadError
 from keda_gpu_scaler.evaluator.evaluator import Evaluator
 from keda_gpu_scaler.evaluator.ports import Samples
-from keda_gpu_scaler.service import responses
+from keda_gpu_scaler.service import messages
 from keda_gpu_scaler.snapshot.evidence import EvidenceSource
 from keda_gpu_scaler.spec.spec import TriggerSpec
 from keda_gpu_scaler.spec.workload import Owner
@@ -270,7 +270,7 @@ class Loop(ClosedLoop[SimPod]):
     def polled(self, formula: Callable[[float, float], float], decided: Decision) -> bool | None:
         """Return what a poll takes the formula for with `forFormula`; None: it fails."""
         try:
-            (answer,) = responses.formula_value(
+            (answer,) = messages.formula_value(
                 self.trigger.metric_name,
                 decided,
                 self.trigger.threshold,
@@ -284,7 +284,7 @@ class Loop(ClosedLoop[SimPod]):
         """Return what IsActive answers; None: it fails."""
         try:
             has_replicas = self.first.has_replicas(BERT)
-            return responses.activity(decided, has_replicas=has_replicas).result
+            return messages.activity(decided, has_replicas=has_replicas).result
         except UnknownLoadError:
             return None
 

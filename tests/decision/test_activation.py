@@ -11,7 +11,7 @@ from keda_gpu_scaler import errors
 from keda_gpu_scaler.decision import activation
 from keda_gpu_scaler.decision.decision import Decision, State
 from keda_gpu_scaler.decision.summary import recommended_replicas
-from keda_gpu_scaler.service import responses, streams
+from keda_gpu_scaler.service import messages, streams
 from keda_gpu_scaler.snapshot.evidence import NamespaceEvidence
 from keda_gpu_scaler.snapshot.snapshot import Pod
 from keda_gpu_scaler.spec.demand import Demand, OnEmpty
@@ -159,7 +159,7 @@ def _walked() -> Iterator[tuple[Row, Case]]:
 
 def _answered(decided: Decision, *, has_replicas: bool = False) -> str:
     try:
-        active = responses.activity(decided, has_replicas=has_replicas).result
+        active = messages.activity(decided, has_replicas=has_replicas).result
     except errors.UnknownLoadError:
         return "error"
     return "active" if active else "inactive"
@@ -167,7 +167,7 @@ def _answered(decided: Decision, *, has_replicas: bool = False) -> str:
 
 def _load(decided: Decision) -> str:
     try:
-        found = responses.metric_value("gpu-utilization", decided).metricValues
+        found = messages.metric_value("gpu-utilization", decided).metricValues
     except errors.UnknownLoadError:
         return "error"
     return str([one.metricValueFloat for one in found]) if found else "hold"

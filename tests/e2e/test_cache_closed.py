@@ -1,7 +1,7 @@
 """KEDA takes a failed poll for "inactive, no error" where a failed request of the HPA ended first.
 
 It is a race of two calls (docs/upstream/keda-failed-poll-taken-for-inactive.md). The scaler here
-decides who is first. `keda_gpu_scaler.service.responses` keeps our own answers out of it.
+decides who is first. `keda_gpu_scaler.service.messages` keeps our own answers out of it.
 """
 
 import asyncio

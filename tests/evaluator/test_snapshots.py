@@ -6,8 +6,13 @@ from dataclasses import dataclass, field, replace
 import pytest
 import pytest_asyncio
 
-from keda_gpu_scaler.evaluator.shared_snapshot import Reading, SharedSnapshot
-from keda_gpu_scaler.evaluator.snapshots import OWN_QUERIES, OWN_QUERIES_PER_NAMESPACE, Snapshots
+from keda_gpu_scaler.evaluator.shared_snapshot import (
+    OWN_QUERIES,
+    OWN_QUERIES_PER_NAMESPACE,
+    Reading,
+    SharedSnapshot,
+    Snapshots,
+)
 from keda_gpu_scaler.snapshot.reported_pods import ABSENT_ELEMENTS_KEPT
 from keda_gpu_scaler.spec.spec import OwnQuery, Signal, TriggerSpec
 from keda_gpu_scaler.spec.workload import Kind, Workload

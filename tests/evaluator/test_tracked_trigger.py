@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from keda_gpu_scaler.decision.decision import Context, Decision, decide
-from keda_gpu_scaler.evaluator.snapshots import Snapshots
+from keda_gpu_scaler.evaluator.shared_snapshot import Snapshots
 from keda_gpu_scaler.evaluator.tracked_trigger import Answer, GpuDecision, TrackedTriggers
 from keda_gpu_scaler.spec.spec import ScaledObject
 from keda_gpu_scaler.spec.workload import Kind, ScaleTarget, Workload

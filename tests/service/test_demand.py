@@ -10,6 +10,7 @@ import pytest
 
 from keda_gpu_scaler.evaluator.evaluator import Evaluator
 from keda_gpu_scaler.pb import externalscaler_pb2 as pb
+from keda_gpu_scaler.spec.spec import OnUnknown
 from tests.service.harness import Served, reference, refusal, serving
 from tests.support.scripted import REFUSED, Clock, ScriptedSource
 from tests.support.worlds import World, WorldPod
@@ -26,6 +27,7 @@ class Bench(NamedTuple):
 
     served: Served
     source: ScriptedSource
+    clock: Clock
 
     def metrics(self, name: str, **metadata: str | None) -> Any:
         """Ask for one metric of a trigger with a demand, as KEDA does."""
@@ -53,7 +55,7 @@ async def bench(
     evaluator = Evaluator({"default": source.ports()}, clock=clock)
     try:
         async with serving(evaluator) as served:
-            yield Bench(served, source)
+            yield Bench(served, source, clock)
     finally:
         await evaluator.close()
 
@@ -73,10 +75,26 @@ async def test_the_spec_names_both_metrics_and_nobody_is_asked() -> None:
 
 async def test_each_metric_is_answered_by_its_name() -> None:
     async with bench() as running:
+        assert await running.value("gpu-utilization") == 60
+        assert running.source.numbers_asked == []
+        running.source.fetched.clear()
         assert await running.value("gpu-demand") == 45
         assert (running.source.fetched, running.source.numbers_asked) == ([], [ASKED])
-        assert await running.value("gpu-utilization") == 60
         assert await running.value("bert-load", metricName="bert-load") == 60
+
+
+async def test_just_after_a_start_a_demand_adds_replicas_and_removes_none() -> None:
+    """Two replicas serve 40: a demand of 30 may be only that of the servers scraped by then."""
+    async with bench() as running:
+        assert await running.value("gpu-demand") is None, "nobody knows of a replica yet"
+        await running.value("gpu-utilization")
+        assert await running.value("gpu-demand") == 45
+        running.source.numbers[ASKED] = 30.0
+        running.clock.seconds += 45
+        for on_unknown in OnUnknown:
+            assert await running.value("gpu-demand", onUnknown=on_unknown) is None
+        running.clock.seconds += 45
+        assert await running.value("gpu-demand") == 30
 
 
 @pytest.mark.parametrize("name", ["gpu-demands", "demand", "s0-gpu-demand", "", "x" * 5000])

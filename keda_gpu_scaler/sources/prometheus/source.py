@@ -18,21 +18,22 @@ from functools import partial
 from keda_gpu_scaler import errors
 from keda_gpu_scaler.decision.causes import Look
 from keda_gpu_scaler.evaluator.ports import EvidenceProvider, Source
-from keda_gpu_scaler.query import profiles, promql_texts
+from keda_gpu_scaler.evidence.kube_state_metrics import read_evidence
+from keda_gpu_scaler.query import kube_state_texts, profiles, promql_texts
 from keda_gpu_scaler.query.profiles.model import MetricSource
 from keda_gpu_scaler.query.snapshot_query import SnapshotQuery
 from keda_gpu_scaler.snapshot.attribution import Breadth
+from keda_gpu_scaler.snapshot.evidence import Evidence
 from keda_gpu_scaler.snapshot.observation import GpuReports, Observation, Target, scrape_times
 from keda_gpu_scaler.sources import evaluation_times, series
 from keda_gpu_scaler.sources.evaluation_times import HISTORY_STEP_SECONDS, Lag, ServerClock
 from keda_gpu_scaler.sources.prometheus.client import (
     PrometheusClient,
+    ScrapeJobs,
     parse_matrix,
     parse_vector,
     several,
 )
-from keda_gpu_scaler.sources.prometheus.jobs import ScrapeJobs
-from keda_gpu_scaler.sources.prometheus.kube_state import KubeStateMetrics
 from keda_gpu_scaler.spec.demand import is_countable
 from keda_gpu_scaler.spec.spec import OwnQuery
 from keda_gpu_scaler.telemetry import facts
@@ -54,6 +55,10 @@ OWN_BYTES = 2**20
 can be hundreds of such queries, and each is about one workload."""
 OWN_JOBS = 20
 """The health of at most so many scrape jobs is queried; with more jobs it stays unknown."""
+EVIDENCE_JOBS_BYTES = 1_500
+"""Six times in the query, of which the rest takes up to 6 KB of VictoriaMetrics' 16 KiB."""
+FOUND_SECONDS = 300.0
+"""A new job that shows kube-state-metrics is rare."""
 
 
 class PrometheusSource:
@@ -126,8 +131,7 @@ class PrometheusSource:
         """
         if self._at is None and not self._server_clock.is_synchronized:
             self._server_clock.set(await self._client.time())
-        now = self._present()
-        if self._is_late and now >= self._lag_due_at:
+        if self._is_late and (now := self._present()) >= self._lag_due_at:
             self._lag_due_at = now + self.step_seconds
             with contextlib.suppress(errors.SourceError):  # then the lag stays what it was
                 age = await self._client.number("lag", promql_texts.NEWEST_AGE, now)
@@ -170,13 +174,14 @@ class PrometheusSource:
             rows = await self._client.rows("age", namespaces, write, at, parse_vector)
         is_alive = any(promql_texts.ALIVE_LABEL in row.labels for row in rows)
         is_on_time = any(promql_texts.ON_TIME_LABEL in row.labels for row in rows)
-        self._is_late = bool(self._lag.seconds) or (self._client.shows_targets and not is_on_time)
+        shows_targets = self._client.shows_targets
+        self._is_late = bool(self._lag.seconds) or (shows_targets and not is_on_time)
         if not self._is_late:
             self._note_age(at, 0.0)
         return replace(
             observation,
             sample_ages=series.sample_ages(rows, observation.targets_own),
-            absence_known=is_alive and self._client.shows_targets,
+            absence_known=is_alive and shows_targets,
         )
 
     async def history(self, snapshot_query: SnapshotQuery, at: float) -> Observation:
@@ -256,7 +261,8 @@ class PrometheusSource:
         """Return the observation; query again if there is a new exporter or a new scrape job."""
         span = snapshot_query.span_seconds
         for _ in range(QUERIES_OF_A_STEP):
-            metric_sources, jobs = self._metric_sources(snapshot_query), self._jobs.names
+            known, jobs = self._exporters, self._jobs.names
+            metric_sources = self._metric_sources(snapshot_query)
             write = partial(promql_texts.snapshot_text, metric_sources, jobs, span, step)
             rows = await self._client.rows(kind, snapshot_query.namespaces, write, at, parse_matrix)
             if snapshot_query.profile == profiles.AUTO:
@@ -268,7 +274,7 @@ class PrometheusSource:
                 if job := row.labels.get("job"):
                     shown[job].update(map(row.labels.get, profiles.NAMESPACE_LABELS))
             self._jobs.note({job: len(namespaces) for job, namespaces in shown.items()})
-            if (self._metric_sources(snapshot_query), self._jobs.names) == (metric_sources, jobs):
+            if (self._exporters, self._jobs.names) == (known, jobs):
                 break
         exporters = series.Exporters(
             collection_seconds=self._client.settings.collection_seconds,
@@ -371,3 +377,63 @@ class PrometheusSource:
         self._lag.observe(at, age_seconds)
         if self._lag.seconds != before:
             self._client.observe(facts.LagChanged(self._client.name, self._lag.seconds, before))
+
+
+class KubeStateMetrics:
+    """The kube-state-metrics that one server scrapes, if any."""
+
+    name = "kube-state-metrics"
+
+    def __init__(
+        self, client: PrometheusClient, without_gpus: frozenset[str] = frozenset()
+    ) -> None:
+        """Query one server; `without_gpus` is what pods may ask for and is no GPU."""
+        self._client, self._without_gpus = client, without_gpus
+        self._jobs = ScrapeJobs(client, EVIDENCE_JOBS_BYTES)
+        self._lists_pods = False
+        self._kinds = frozenset[str]()
+        """The kinds of owners that it lists."""
+        self._looked_at = float("-inf")
+        self._covered: frozenset[str] = frozenset()
+        self._covered_at = float("-inf")
+
+    async def evidence(self, namespaces: Collection[str], at: float, now: float) -> Evidence | None:
+        """Return the evidence about these namespaces; None: there never was one to query."""
+        del now  # the server knows the age of its samples
+        # Until one is found, look each time: a server that has just started can show the exporters
+        # before kube-state-metrics. Until then a pod on a node with its exporter down is not known.
+        if not self._jobs.names or self._client.clock() - self._looked_at >= FOUND_SECONDS:
+            self._looked_at = self._client.clock()
+            try:
+                rows = await self._client.ask("jobs", kube_state_texts.JOBS, at, parse_vector)
+            except errors.SourceError:  # it is about all namespaces, and may be too large
+                if not self._jobs.names:
+                    raise
+                rows = []
+            else:
+                ordered = sorted(rows, key=lambda row: row.points[0][1])
+                self._jobs.note({row.labels.get("job", ""): row.points[0][1] for row in ordered})
+            metrics = {row.labels.get("__name__", "") for row in rows}
+            self._lists_pods |= kube_state_texts.PODS in metrics
+            self._kinds |= {
+                kube_state_texts.LISTED_KINDS[name]
+                for name in metrics & kube_state_texts.LISTED_KINDS.keys()
+            }
+        if not self._jobs.names:
+            return None
+        new = names = frozenset(namespaces)
+        if 0 <= at - self._covered_at <= kube_state_texts.PAST_SECONDS:
+            new -= self._covered  # the past of the others is queried
+        write = partial(kube_state_texts.kube_state_text, self._jobs.names, new, self._without_gpus)
+        with self._client.turn():
+            rows = await self._client.rows("evidence", names, write, at, parse_vector)
+            evidence = await asyncio.to_thread(read_evidence, rows, self._kinds)
+            del rows
+        # A known job that is down is still expected to answer.
+        self._jobs.note(dict.fromkeys((target.job for target in evidence.down), 0))
+        self._covered, self._covered_at = evidence.covered, at
+        if self._lists_pods and self._client.shows_targets:
+            return evidence
+        # Of a kube-state-metrics that does not collect pods, or whose health is not shown, no list
+        # of pods is known to be complete.
+        return replace(evidence, stable_since={})

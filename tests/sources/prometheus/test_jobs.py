@@ -8,13 +8,16 @@ from keda_gpu_scaler.query import profiles
 from keda_gpu_scaler.query.promql_texts import LONGEST_BYTES
 from keda_gpu_scaler.query.snapshot_query import SnapshotQuery
 from keda_gpu_scaler.snapshot.observation import Row
-from keda_gpu_scaler.sources.prometheus.jobs import (
+from keda_gpu_scaler.sources.prometheus.client import (
     FORGOTTEN_SECONDS,
-    LONGEST_CHARACTERS,
+    LONGEST_JOB_CHARACTERS,
     MOST_JOBS,
 )
-from keda_gpu_scaler.sources.prometheus.kube_state import FOUND_SECONDS, KubeStateMetrics
-from keda_gpu_scaler.sources.prometheus.source import PrometheusSource
+from keda_gpu_scaler.sources.prometheus.source import (
+    FOUND_SECONDS,
+    KubeStateMetrics,
+    PrometheusSource,
+)
 from keda_gpu_scaler.spec.spec import Signal
 from keda_gpu_scaler.telemetry import facts
 from testbed.clocks import Clock
@@ -125,5 +128,5 @@ async def test_the_line_about_jobs_left_out_has_a_short_name() -> None:
     await server.snapshot(gpus_of("\x1b" + "j" * 4096, "a"))
     (fact, *_) = [fact for fact in server.stated if isinstance(fact, facts.JobsLeftOut)]
     assert (fact.source, fact.jobs) == ("default", 1)
-    assert len(fact.first) <= LONGEST_CHARACTERS + 1
+    assert len(fact.first) <= LONGEST_JOB_CHARACTERS + 1
     assert "\x1b" not in fact.first

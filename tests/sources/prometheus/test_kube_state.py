@@ -8,7 +8,7 @@ import pytest
 from keda_gpu_scaler import errors
 from keda_gpu_scaler.query.kube_state_texts import JOBS, PODS
 from keda_gpu_scaler.snapshot.observation import Row
-from keda_gpu_scaler.sources.prometheus.kube_state import KubeStateMetrics
+from keda_gpu_scaler.sources.prometheus.source import KubeStateMetrics
 from testbed.clocks import Clock
 from tests.sources.prometheus.scripted import ScriptedClient, rows
 from tests.support.promql_texts import kube_state_text

@@ -13,7 +13,7 @@ import pytest
 import yaml
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
-from keda_gpu_scaler.evaluator.snapshots import OWN_QUERIES_PER_NAMESPACE
+from keda_gpu_scaler.evaluator.shared_snapshot import OWN_QUERIES_PER_NAMESPACE
 from keda_gpu_scaler.pb import externalscaler_pb2_grpc
 from testbed.triggers import reference
 from tests.soak.process import Scaler

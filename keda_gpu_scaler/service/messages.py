@@ -1,4 +1,8 @@
-"""Spec and decision → the messages of KEDA's contract. Pure.
+"""The messages of KEDA's contract: a request → one trigger, a decision → the answer.
+
+KEDA sends the whole trigger with every call, about 0.3 times per second and ScaledObject. The same
+strings give the same spec or the same mistakes, so these are kept. Go sends the entries of a map in
+any order, so a trigger is found by the bytes of its reference with the entries sorted.
 
 KEDA 2.17 and later read the float fields if they are above 0. Older versions know only the
 integers. Both are always set, so that every version scales on the same number.
@@ -10,14 +14,107 @@ that it asked about the answer is "active" instead of an error, which costs noth
 without replicas would be scaled up by that answer.
 """
 
+import hashlib
 import math
+from collections.abc import Collection
 from functools import lru_cache
+from typing import NamedTuple
 
-from keda_gpu_scaler import errors
+from cachetools import LRUCache
+
+from keda_gpu_scaler import errors, trigger
 from keda_gpu_scaler.decision.decision import Decision
+from keda_gpu_scaler.evaluator.tracked_trigger import deep_size
 from keda_gpu_scaler.pb import externalscaler_pb2 as pb
+from keda_gpu_scaler.service.interceptor import status_message
+from keda_gpu_scaler.spec import workload
 from keda_gpu_scaler.spec.demand import METRIC_NAME, Demand, is_countable
-from keda_gpu_scaler.spec.spec import OnUnknown, TriggerSpec
+from keda_gpu_scaler.spec.spec import OnUnknown, ScaledObject, TriggerSpec
+from keda_gpu_scaler.telemetry import facts
+from keda_gpu_scaler.trigger.access import Access
+from keda_gpu_scaler.trigger.keys import is_of_keda
+
+# A usual trigger takes 3 KiB, the largest 150 KiB: room for those that are tracked.
+_REMEMBERED_BYTES = 48 * 2**20
+# What an entry takes beside its value.
+_ENTRY_BYTES = 512
+
+_SHOWN_CHARACTERS = 100
+
+
+class ParsedTrigger(NamedTuple):
+    """One trigger that a request is about."""
+
+    scaled_object: ScaledObject
+    spec: TriggerSpec
+    metric_names: tuple[str, ...]
+    metric_spec: pb.GetMetricSpecResponse
+
+
+class ParsedTriggers:
+    """The triggers KEDA asks about; each is parsed again only when it changes."""
+
+    def __init__(self, access: Access, observe: facts.Observer = facts.ignore) -> None:
+        self._access, self._observe = access, observe
+        self._parsed: LRUCache[bytes, ParsedTrigger | str] = LRUCache(
+            _REMEMBERED_BYTES, lambda result: _ENTRY_BYTES + deep_size(result)
+        )
+        """By a hash of the strings: the trigger, or the mistakes in it."""
+
+    def read(self, reference: pb.ScaledObjectRef) -> ParsedTrigger:
+        """Return the trigger that a reference names; RequestError, SpecError: there is none."""
+        key = hashlib.blake2b(reference.SerializeToString(deterministic=True)).digest()
+        try:
+            result = self._parsed[key]  # `get` takes twice the time
+        except KeyError:
+            self._parsed[key] = result = self._parse(reference)
+        if isinstance(result, str):
+            scaled_object = ScaledObject(reference.namespace, reference.name)
+            self._observe(facts.TriggerRefused(scaled_object, status_message(result)))
+            raise errors.SpecError(result)
+        return result
+
+    def _parse(self, reference: pb.ScaledObjectRef) -> ParsedTrigger | str:
+        scaled_object = _scaled_object(reference)
+        # Sorted, so that its mistakes are always listed in the same order.
+        metadata = {
+            key: text
+            for key, text in sorted(reference.scalerMetadata.items())
+            if not is_of_keda(key)
+        }
+        try:
+            spec = trigger.parse(scaled_object, metadata, self._access)
+        except errors.SpecError as error:
+            return str(error)
+        by_name = targets(spec)
+        warnings = (rounding_warning(*metric) for metric in by_name.items())
+        rounded = tuple(warning for warning in warnings if warning is not None)
+        self._observe(facts.TriggerChanged(scaled_object, rounded))
+        answer = metric_spec(*by_name.items())
+        return ParsedTrigger(scaled_object, spec, tuple(by_name), answer)
+
+
+def check_metric_name(requested: str, names: Collection[str]) -> None:
+    """Raise RequestError if none of these names is requested."""
+    if requested not in names:
+        shown, expected = requested[:_SHOWN_CHARACTERS], " or ".join(map(repr, names))
+        raise errors.RequestError(f"metricName {shown!r} is unknown, expected {expected}")
+
+
+def _scaled_object(reference: pb.ScaledObjectRef) -> ScaledObject:
+    fields = (
+        ("namespace", reference.namespace, workload.is_namespace),
+        ("name", reference.name, workload.is_name),
+    )
+    mistakes = [
+        f"{field} {value[:_SHOWN_CHARACTERS]!r} is not the name of a Kubernetes object"
+        for field, value, is_name in fields
+        if not is_name(value)
+    ]
+    if mistakes:
+        raise errors.RequestError("scaledObjectRef: " + "; ".join(mistakes))
+    return ScaledObject(reference.namespace, reference.name)
+
 
 # The HPA itself ignores a deviation of 10 %; half of that needs no warning.
 _UNNOTICED_ROUNDING = 0.05
@@ -82,9 +179,10 @@ def formula_value(
 def demand_value(metric_name: str, demand: Demand, on_unknown: OnUnknown) -> pb.GetMetricsResponse:
     """Answer with the demand, with none to hold the replicas, or raise UnknownLoadError.
 
-    `on_unknown` is the trigger's answer to an unknown load; it never makes a demand 0.
+    `on_unknown` is the trigger's answer to an unknown load; it never makes a demand 0. One that is
+    held as a lower bound is known.
     """
-    if demand.value is None and on_unknown is OnUnknown.ERROR:
+    if demand.value is None and not demand.is_least and on_unknown is OnUnknown.ERROR:
         raise errors.UnknownLoadError(f"{demand.trouble}: an error by onUnknown error")
     return _values(metric_name, demand.value)
 

@@ -1,25 +1,32 @@
-"""A request says which ScaledObject its trigger belongs to; each trigger is parsed once."""
+"""Requests become triggers, each parsed once, and decisions messages that lose no number."""
 
+import math
 import tracemalloc
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from keda_gpu_scaler import errors
+from keda_gpu_scaler import errors, trigger
 from keda_gpu_scaler.pb import externalscaler_pb2 as pb
-from keda_gpu_scaler.service import requests
+from keda_gpu_scaler.service import messages
+from keda_gpu_scaler.spec import demand
 from keda_gpu_scaler.telemetry import facts
 from keda_gpu_scaler.trigger.access import EVERY_NAMESPACE, Access, Namespaces
-from tests.service.harness import OBJECT, TRIGGER, reference
+from testbed.triggers import access
+from tests.service.harness import OBJECT, TRIGGER, decided, reference
+
+VALUES = st.floats(min_value=0, max_value=demand.TOO_LARGE, exclude_max=True)
 
 
-def triggers() -> requests.ParsedTriggers:
-    return requests.ParsedTriggers(Access({"default": EVERY_NAMESPACE}))
+def triggers() -> messages.ParsedTriggers:
+    return messages.ParsedTriggers(Access({"default": EVERY_NAMESPACE}))
 
 
 def test_each_call_about_a_wrong_trigger_is_stated_and_each_new_trigger_once() -> None:
     stated: list[facts.Fact] = []
-    known = requests.ParsedTriggers(Access({"default": EVERY_NAMESPACE}), stated.append)
+    known = messages.ParsedTriggers(Access({"default": EVERY_NAMESPACE}), stated.append)
     for _ in range(2):
         with pytest.raises(errors.SpecError):
             known.read(reference(treshold="70"))
@@ -71,7 +78,7 @@ def test_what_is_made_of_triggers_is_kept_in_bounded_memory() -> None:
 def test_a_target_that_old_keda_rounds_is_stated_beside_the_loads() -> None:
     """Old KEDA would take a fifth of the replicas: 1 request per second each, and not 0.2."""
     stated: list[facts.Fact] = []
-    known = requests.ParsedTriggers(Access({"default": EVERY_NAMESPACE}), stated.append)
+    known = messages.ParsedTriggers(Access({"default": EVERY_NAMESPACE}), stated.append)
     known.read(reference(threshold="1.4", demandQuery="load", demandThreshold="0.2"))
     known.read(reference(threshold="2"))
     first, second = stated
@@ -106,7 +113,7 @@ def test_a_reference_without_names_is_refused_and_each_is_named(
 def test_a_source_is_named_only_by_the_namespaces_it_is_for() -> None:
     gold = Namespaces(frozenset({"web"}))
     access = Access({"default": EVERY_NAMESPACE, "gold": gold})
-    theirs = requests.ParsedTriggers(access)
+    theirs = messages.ParsedTriggers(access)
     request = reference(source="gold")
     with pytest.raises(errors.SpecError) as refused:
         theirs.read(request)
@@ -119,3 +126,53 @@ def test_a_source_is_named_only_by_the_namespaces_it_is_for() -> None:
     assert "expected one of default;" in str(refused.value)
     request.namespace = "web"
     assert theirs.read(request).spec.source == "gold"
+
+
+def keda_reads(whole: int, precise: float) -> float:
+    """Choose the field as KEDA 2.17 and later do."""
+    return precise if precise > 0 else float(whole)
+
+
+@given(st.floats(min_value=0.001, max_value=demand.TOO_LARGE, exclude_max=True))
+def test_any_target_of_a_demand_is_one_that_the_hpa_takes(target: float) -> None:
+    metadata = TRIGGER | {"demandQuery": "load", "demandThreshold": f"{target:.17g}"}
+    targets = messages.targets(trigger.parse(OBJECT, metadata, access()))
+    _, demand_spec = messages.metric_spec(*targets.items()).metricSpecs
+    assert demand_spec.targetSizeFloat == target
+    assert demand_spec.targetSize >= 1
+
+
+@pytest.mark.parametrize(
+    ("threshold", "whole"),
+    [
+        (70, None),
+        (70.4, None),
+        (0.96, None),
+        (9.6, None),
+        (1e15, None),
+        (0.4, 1),
+        (1.4, 1),
+        (1.9, 2),
+    ],
+)
+def test_rounding_by_more_than_five_percent_is_warned_of(
+    threshold: float, whole: int | None
+) -> None:
+    warning = messages.rounding_warning("gpu-load", threshold)
+    assert (warning is None) is (whole is None)
+    assert warning is None or f"for gpu-load they use {whole}, not {threshold}" in warning
+
+
+@given(VALUES)
+def test_no_reader_loses_a_value(value: float) -> None:
+    (metric,) = messages.metric_value("gpu-utilization", decided(value=value)).metricValues
+    assert keda_reads(metric.metricValue, metric.metricValueFloat) == value
+    assert metric.metricValueFloat == value
+    assert metric.metricValue - 1 < value <= metric.metricValue
+    assert (metric.metricValue == 0) == (value == 0)
+
+
+@pytest.mark.parametrize("value", [-0.001, math.nan, math.inf, -math.inf, 2.0**53, 1e16])
+def test_a_value_that_keda_cannot_count_with_is_a_fault_and_not_an_answer(value: float) -> None:
+    with pytest.raises(ValueError, match="not a number that KEDA can count with"):
+        messages.metric_value("gpu-utilization", decided(value=value))

@@ -1,0 +1,44 @@
+"""Claims about the metric of a demand beside the load: just after a gap it only raises."""
+
+from dataclasses import replace
+
+import pytest
+
+from keda_gpu_scaler.decision.activation import AFTER_GAP, told
+from keda_gpu_scaler.decision.decision import Decision, State
+from keda_gpu_scaler.spec.demand import Demand
+from testbed.triggers import demanding
+
+SCALES, WAKES = demanding("sum(x)", demandThreshold="5"), demanding("sum(x)")
+TWO = Decision(state=State.MEASURED, reason="", value=90.0, active=True, expected=2)
+UNSEEN = replace(TWO, state=State.UNKNOWN, value=None)
+LEAST, UNKNOWN = Demand(12.0, is_least=True), Demand(None, "no answer")
+
+
+@pytest.mark.parametrize(
+    ("decided", "number", "is_told"),
+    [
+        (TWO, 10.1, True),
+        (TWO, 10.0, False),
+        (TWO, 0.0, False),
+        (replace(TWO, wanted=3), 12.0, False),
+        (replace(TWO, wanted=3), 15.1, True),
+        (replace(TWO, state=State.PARTIAL), 12.0, True),
+        (replace(TWO, active=False, value=0.0), 4.0, False),
+        (UNSEEN, 12.0, False),
+        (replace(UNSEEN, wanted=2), 12.0, True),
+        (replace(TWO, state=State.EMPTY, expected=0), 12.0, False),
+        (None, 12.0, False),  # nothing was decided yet
+    ],
+)
+def test_just_after_a_gap_the_hpa_is_told_of_more_replicas_and_never_of_fewer(
+    decided: Decision | None, number: float, *, is_told: bool
+) -> None:
+    demand = told(SCALES, decided, Demand(number, is_least=True))
+    assert demand == (Demand(number) if is_told else Demand(None, AFTER_GAP))
+    assert told(SCALES, decided, Demand(number)) == Demand(number)
+
+
+def test_a_demand_that_does_not_scale_or_is_not_known_stays_as_it_is() -> None:
+    assert told(WAKES, TWO, replace(LEAST, value=1.0)).value == 1
+    assert told(SCALES, None, UNKNOWN) is UNKNOWN
