@@ -5,7 +5,7 @@ of a pair the command writes costs. A few have a load that never changes. All ti
 production over `SPEED`, with the HPA's sync of the test cluster as the measure: 2 s for 15 s.
 
 The judge knows the pods by a watch, and the loads by what the exporter answered at each scrape. It
-asks nothing of the scaler.
+asks nothing of the scaler, which reads its samples from a Prometheus, or from the exporter itself.
 """
 
 import asyncio
@@ -21,6 +21,7 @@ import time
 from collections import Counter, defaultdict, deque
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
@@ -50,6 +51,15 @@ COST = "controller.kubernetes.io/pod-deletion-cost"
 MARK = "keda-gpu-scaler/deletion-cost"
 WITH, WITHOUT = "with-costs", "without"
 """The namespaces."""
+
+
+class From(StrEnum):
+    """Where the scaler and the command get samples."""
+
+    PROMETHEUS = "prometheus"
+    EXPORTERS = "exporters"
+
+
 SHORTEST_SECONDS, LONGEST_SECONDS = 10 / SPEED, 300 / SPEED
 """Of a request, equally likely in between."""
 AT_ONCE = 4
@@ -63,6 +73,8 @@ STABILIZATION_SECONDS, WINDOW_SECONDS = 300 / SPEED, 60 / SPEED
 SCRAPE_SECONDS, COLLECTION_SECONDS, POLL_SECONDS = 2, 4, 4
 """15 s, 30 s and 30 s."""
 AHEAD_SECONDS = 30 / SPEED
+DIRECT_SECONDS = 5 / SPEED
+"""A direct source's own default interval."""
 SAMPLES_AGE_SECONDS = AHEAD_SECONDS + 45 / SPEED
 """How old the samples at hand can be when a pod goes: those of the default settings, half a minute
 before."""
@@ -108,7 +120,7 @@ class SimulatedServer:
     ends: list[float] = field(default_factory=list)
     is_ready: bool = False
     is_ending: bool = False
-    percents: deque[tuple[float, float]] = field(default_factory=lambda: deque(maxlen=60))
+    percents: deque[tuple[float, float]] = field(default_factory=lambda: deque(maxlen=120))
     """What the exporter showed of it, and when."""
     annotations: tuple[str | None, str | None] = None, None
 
@@ -303,6 +315,9 @@ def main(
     scale_ins: Annotated[int, typer.Option(min=1, help="Scale-ins to wait for.")] = 200,
     kills: Annotated[int, typer.Option(min=1, help="How often to kill the command.")] = 3,
     seed: Annotated[int, typer.Option(help="Of the requests.")] = 1,
+    samples: Annotated[
+        From, typer.Option(help="Where samples come from: each 15 s, or each 5 s.")
+    ] = From.PROMETHEUS,
 ) -> None:
     """Measure it, print one table, and end with 1 if a goal is missed."""
     programs.build(CLUSTER)
@@ -311,7 +326,7 @@ def main(
         cluster = Cluster.create(directory)
         cluster.start()
         try:
-            rows = asyncio.run(_measure(cluster, directory, pairs, scale_ins, kills, seed))
+            rows = asyncio.run(_measure(cluster, directory, pairs, scale_ins, kills, seed, samples))
         finally:
             cluster.stop()
     table = Table("what", "measured", "goal", title=f"Scale-ins, times divided by {SPEED:g}")
@@ -332,6 +347,7 @@ async def _measure(  # noqa: PLR0913, PLR0917 - the options of the command
     scale_ins: int,
     kills: int,
     seed: int,
+    samples: From,
 ) -> Sequence[Row]:
     stage = Stage([])
     for number, namespace in itertools.product(range(pairs + 2), (WITH, WITHOUT)):
@@ -343,7 +359,7 @@ async def _measure(  # noqa: PLR0913, PLR0917 - the options of the command
             is_steady=number >= pairs,
         )
         stage.workloads.append(workload)
-    async with _started(cluster, directory, stage) as command:
+    async with _started(cluster, directory, stage, samples) as command:
         await _wait(stage, lambda: stage.scale_ins(WITH) >= scale_ins, f"{scale_ins} scale-ins")
         rows = _rows(stage)
         left = 0
@@ -454,7 +470,9 @@ def _at_scale_ins(workload: SimulatedWorkload) -> Iterator[set[str]]:
 
 
 @contextlib.asynccontextmanager
-async def _started(cluster: Cluster, directory: Path, stage: Stage) -> AsyncIterator[Program]:
+async def _started(
+    cluster: Cluster, directory: Path, stage: Stage, samples: From
+) -> AsyncIterator[Program]:
     """Start everything around the stage, and yield the command."""
 
     async def answer(_request: Request) -> Response:
@@ -475,9 +493,21 @@ async def _started(cluster: Cluster, directory: Path, stage: Stage) -> AsyncIter
         }
         prometheus = PrometheusServer(directory, [scraped], life_seconds=LONGEST_RUN)
         await stack.enter_async_context(prometheus)
+        sources = {
+            From.PROMETHEUS: {
+                "PROMETHEUS_URL": prometheus.url,
+                "PROMETHEUS_STEP": f"{SCRAPE_SECONDS}s",
+                "PROMETHEUS_COLLECTION": f"{COLLECTION_SECONDS}s",
+            },
+            From.EXPORTERS: {
+                "SCRAPE_TARGETS": f"http://127.0.0.1:{port}/metrics",
+                "SCRAPE_INTERVAL": f"{DIRECT_SECONDS * 1000:.0f}ms",
+                "SCRAPE_COLLECTION": f"{COLLECTION_SECONDS}s",
+            },
+        }
         address = f"127.0.0.1:{free_port()}"
         http = f"127.0.0.1:{free_port()}"
-        scaler = _command(directory, cluster, prometheus.url, http, address, "serve")
+        scaler = _command(directory, cluster, sources[samples], http, address, "serve")
         stack.callback(scaler.stop)
         await scaler.start_serving(f"http://{http}/readyz", 60)
         for namespace in (WITH, WITHOUT):
@@ -489,7 +519,7 @@ async def _started(cluster: Cluster, directory: Path, stage: Stage) -> AsyncIter
             await _deploy(client, each, address)
         http = f"127.0.0.1:{free_port()}"
         words = "deletion-cost", "--namespace", WITH, "--ahead", f"{AHEAD_SECONDS:g}s"
-        command = _command(directory, cluster, prometheus.url, http, "127.0.0.1:0", *words)
+        command = _command(directory, cluster, sources[samples], http, "127.0.0.1:0", *words)
         stack.callback(command.kill)
         watches = [lambda place=place: stage.watch(client, place) for place in (WITH, WITHOUT)]
         await stack.enter_async_context(following([*watches, stage.live]))
@@ -497,21 +527,28 @@ async def _started(cluster: Cluster, directory: Path, stage: Stage) -> AsyncIter
         yield command
 
 
+_QUICK = f"""
+from keda_gpu_scaler import cli
+from keda_gpu_scaler.sources.prometheus.source import PrometheusSource
+PrometheusSource.settled_seconds /= {SPEED}
+cli.main()
+"""
+"""Starts a command whose one fixed time that samples wait for is divided as all others are."""
+
+
 def _command(
-    directory: Path, cluster: Cluster, prometheus: str, http: str, grpc: str, *words: str
+    directory: Path,
+    cluster: Cluster,
+    source: Mapping[str, str],
+    http: str,
+    grpc: str,
+    *words: str,
 ) -> Program:
-    settings = {
-        "GRPC_ADDRESS": grpc,
-        "HTTP_ADDRESS": http,
-        "PROMETHEUS_URL": prometheus,
-        "PROMETHEUS_STEP": f"{SCRAPE_SECONDS}s",
-        "PROMETHEUS_COLLECTION": f"{COLLECTION_SECONDS}s",
-        "KUBERNETES": "true",
-    }
+    settings = {**source, "GRPC_ADDRESS": grpc, "HTTP_ADDRESS": http, "KUBERNETES": "true"}
     environment = {f"KEDA_GPU_SCALER_{name}": value for name, value in settings.items()}
     return Program(
         words[0],
-        [sys.executable, "-m", "keda_gpu_scaler", *words],
+        [sys.executable, "-c", _QUICK, *words],
         directory / f"{words[0]}.log",
         {**environment, "KUBECONFIG": str(cluster.kubeconfig), "PYTHONPATH": str(programs.ROOT)},
     )

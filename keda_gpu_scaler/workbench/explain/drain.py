@@ -43,9 +43,9 @@ def drain(record: Record) -> Iterator[str]:
     annotate = f"kubectl annotate pod --namespace {namespace}"
     by_name = {pod.name: pod for pod in record.pods}
     for name, cost in costs.items():
-        load, busiest = _level(by_name[name])
+        now, load, busiest = _level(by_name[name])
         moment = f", busiest moment {busiest:g} {record.gpu_unit}" if busiest >= 0 else ""
-        yield _comment(f"load {load:g} {record.gpu_unit}{moment}")
+        yield _comment(f"{now:g} {record.gpu_unit} now, load {load:g} {record.gpu_unit}{moment}")
         yield f"{annotate} {name} --overwrite {COST}={cost}"
     for pod in record.pods:
         if pod.name in costs or pod.state in _GONE:
@@ -69,10 +69,19 @@ def costs_of(record: Record) -> dict[str, int]:
     return {pod.name: levels.index(_level(pod)) - len(levels) for pod in known}
 
 
-def _level(pod: PodRecord) -> tuple[float, float]:
-    """Return how busy a pod is: its mean, and between equal ones its busiest moment, -1 if none."""
+def _level(pod: PodRecord) -> tuple[float, float, float]:
+    """Return how busy a pod is: its busiest GPU now, its mean, its busiest moment, -1 if none.
+
+    A scale-in cuts requests under way, which only the newest numbers are about: a pod that is idle
+    by now goes before one that has just begun to work, whatever their means are. Where a newest
+    number cannot be believed, the mean stands in for it.
+    """
+    load, last = pod.load or 0.0, max((gpu.sampled_at for gpu in pod.gpus), default=0.0)
+    newest = [
+        load if gpu.value is None else gpu.value for gpu in pod.gpus if gpu.sampled_at == last
+    ]
     busiest = max((gpu.busiest for gpu in pod.gpus if gpu.busiest is not None), default=-1.0)
-    return pod.load or 0.0, busiest
+    return max(newest, default=load), load, busiest
 
 
 def _comment(text: str) -> str:

@@ -52,6 +52,23 @@ def test_between_equal_loads_the_busier_moment_decides() -> None:
     assert costs(shown) == [("c", -2), ("b", -1)]
 
 
+def test_a_pod_that_is_idle_by_now_goes_before_one_that_has_just_begun_to_work() -> None:
+    """The mean of the second is lower, but a scale-in would cut its request."""
+    ended, begun = [*[50] * 15, 0], [*[0] * 15, 50]
+    shown = decided(bert("b", ended), bert("c", begun))
+    assert costs(shown) == [("b", -2), ("c", -1)]
+
+
+def test_where_the_newest_number_cannot_be_believed_the_mean_stands_in_for_it() -> None:
+    refused = bert("b", 60)
+    (gpu,) = refused.gpus
+    refused = replace(
+        refused,
+        gpus=(replace(gpu, refused=gpu.times[-1:], times=gpu.times[:-1], values=gpu.values[:-1]),),
+    )
+    assert costs(decided(refused, bert("c", 30))) == [("c", -2), ("b", -1)]
+
+
 def test_a_pod_without_a_known_load_is_never_taken_before_one_with() -> None:
     """Without a cost it counts as 0, and every cost is below."""
     starting = unseen("d", said(never=True, created=NOW - 60))
@@ -63,7 +80,7 @@ def test_a_pod_without_a_known_load_is_never_taken_before_one_with() -> None:
     )
     assert list(drain(decided(*pods))) == [
         "# ml/bert: deployment/bert by gpu-utilization",
-        "# load 90 %, busiest moment 90 %",
+        "# 90 % now, load 90 %, busiest moment 90 %",
         f"kubectl annotate pod --namespace ml {PODS}bbbbb --overwrite {COST}=-1",
         (
             f"# {PODS}ccccc gets none, and loses one from before: its load is not known yet: its "
