@@ -12,8 +12,7 @@ from typing import Any
 from keda_gpu_scaler.demand import presets
 from keda_gpu_scaler.query import profiles
 from keda_gpu_scaler.spec import durations
-from keda_gpu_scaler.spec.demand import OnEmpty
-from keda_gpu_scaler.spec.spec import Aggregation, GpuAggregation, OnUnknown, Signal
+from keda_gpu_scaler.spec.spec import Aggregation, GpuAggregation, OnEmpty, OnUnknown, Signal
 from keda_gpu_scaler.trigger import KEDA_KEYS, KEYS, key_values
 from keda_gpu_scaler.trigger.keys import FROM_ENV
 from testbed.programs import ROOT

@@ -9,8 +9,7 @@ signal neither stops a workload that has pods nor wakes one that has none.
 from dataclasses import replace
 
 from keda_gpu_scaler.decision.decision import Decision, State
-from keda_gpu_scaler.spec.demand import Demand, OnEmpty
-from keda_gpu_scaler.spec.spec import TriggerSpec
+from keda_gpu_scaler.spec.spec import Demand, OnEmpty, TriggerSpec
 
 _IN_DOUBT = {
     State.MEASURED: "samples do not cover activationWindow yet, or a pod is not Ready yet",

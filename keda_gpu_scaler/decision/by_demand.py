@@ -5,8 +5,7 @@ from dataclasses import replace
 from keda_gpu_scaler.decision import activation, reasons, recommendation
 from keda_gpu_scaler.decision.activation import with_reason
 from keda_gpu_scaler.decision.decision import Decision, State
-from keda_gpu_scaler.spec.demand import Demand
-from keda_gpu_scaler.spec.spec import OnUnknown, TriggerSpec
+from keda_gpu_scaler.spec.spec import Demand, OnUnknown, TriggerSpec
 
 
 def answered(spec: TriggerSpec, decided: Decision, demand: Demand) -> Decision:

@@ -7,8 +7,7 @@ there is no recommendation.
 
 from keda_gpu_scaler.autoscaling import rules
 from keda_gpu_scaler.decision.decision import Decision, State
-from keda_gpu_scaler.spec.demand import METRIC_NAME, Demand
-from keda_gpu_scaler.spec.spec import TriggerSpec
+from keda_gpu_scaler.spec.spec import DEMAND_METRIC, Demand, TriggerSpec
 
 
 def metrics(spec: TriggerSpec, decided: Decision, demand: Demand | None) -> dict[str, rules.Metric]:
@@ -25,7 +24,7 @@ def metrics(spec: TriggerSpec, decided: Decision, demand: Demand | None) -> dict
     second = None if spec.demand is None or spec.is_by_demand else spec.demand.threshold
     if second is not None:
         demanded = None if demand is None else demand.value
-        metrics_by_name[METRIC_NAME] = rules.Metric(value=demanded, target=second)
+        metrics_by_name[DEMAND_METRIC] = rules.Metric(value=demanded, target=second)
     return metrics_by_name
 
 

@@ -21,7 +21,6 @@ from keda_gpu_scaler import errors
 from keda_gpu_scaler.evaluator.ports import Samples
 from keda_gpu_scaler.evaluator.shared_source import EvidenceFetcher, SharedSource
 from keda_gpu_scaler.evaluator.single_flight import SingleFlight
-from keda_gpu_scaler.query.snapshot_query import SnapshotQuery, merged
 from keda_gpu_scaler.snapshot.attribution import attributed
 from keda_gpu_scaler.snapshot.joining import build_snapshot
 from keda_gpu_scaler.snapshot.observation import GpuReports, Observation
@@ -38,7 +37,7 @@ from keda_gpu_scaler.snapshot.reported_pods import (
     without,
 )
 from keda_gpu_scaler.snapshot.snapshot import Snapshot, SnapshotKey
-from keda_gpu_scaler.spec.spec import TriggerSpec
+from keda_gpu_scaler.spec.spec import SnapshotQuery, TriggerSpec, merged
 from keda_gpu_scaler.times import (
     FORGET_SECONDS,
     REMEMBERED_SECONDS,

@@ -20,9 +20,8 @@ from keda_gpu_scaler.evaluator.shared_source import (
     SourceState,
 )
 from keda_gpu_scaler.evaluator.single_flight import SingleFlight
-from keda_gpu_scaler.query.snapshot_query import SnapshotQuery, snapshot_query_of
 from keda_gpu_scaler.snapshot.snapshot import SnapshotKey
-from keda_gpu_scaler.spec.spec import TriggerSpec
+from keda_gpu_scaler.spec.spec import SnapshotQuery, TriggerSpec, snapshot_query_of
 from keda_gpu_scaler.telemetry import facts
 from keda_gpu_scaler.times import RECENT_SECONDS, SLOW_SECONDS, WIDE_SECONDS
 

@@ -39,10 +39,10 @@ from keda_gpu_scaler.snapshot import snapshot
 from keda_gpu_scaler.snapshot.evidence import EvidenceSource
 from keda_gpu_scaler.snapshot.snapshot import GpuSamples, NamespaceSnapshot
 from keda_gpu_scaler.spec import durations
-from keda_gpu_scaler.spec.demand import Demand
 from keda_gpu_scaler.spec.spec import (
     AVERAGED_WINDOW_SECONDS,
     WINDOW_SECONDS,
+    Demand,
     ScaledObject,
     TriggerSpec,
 )

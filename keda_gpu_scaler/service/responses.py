@@ -16,8 +16,7 @@ from functools import lru_cache
 from keda_gpu_scaler import errors
 from keda_gpu_scaler.decision.decision import Decision
 from keda_gpu_scaler.pb import externalscaler_pb2 as pb
-from keda_gpu_scaler.spec.demand import METRIC_NAME, Demand, is_countable
-from keda_gpu_scaler.spec.spec import OnUnknown, TriggerSpec
+from keda_gpu_scaler.spec.spec import DEMAND_METRIC, Demand, OnUnknown, TriggerSpec, is_countable
 
 # The HPA itself ignores a deviation of 10 %; half of that needs no warning.
 _UNNOTICED_ROUNDING = 0.05
@@ -30,7 +29,7 @@ def targets(trigger_spec: TriggerSpec) -> dict[str, float]:
     """
     by_name = {trigger_spec.metric_name: trigger_spec.threshold}
     if trigger_spec.demand is not None and trigger_spec.demand.threshold is not None:
-        by_name[METRIC_NAME] = trigger_spec.demand.threshold
+        by_name[DEMAND_METRIC] = trigger_spec.demand.threshold
     return by_name
 
 

@@ -12,8 +12,8 @@ from functools import partial
 from typing import TypeVar
 
 from keda_gpu_scaler import errors
-from keda_gpu_scaler.spec import demand, durations, workload
-from keda_gpu_scaler.spec.spec import ScaledObject
+from keda_gpu_scaler.spec import durations, workload
+from keda_gpu_scaler.spec.spec import DEMAND_METRIC, TOO_LARGE, ScaledObject, is_countable
 from keda_gpu_scaler.trigger.keys import FROM_ENV, KEYS, hint, is_of_keda
 
 _KEYS_LIMIT = 64
@@ -157,7 +157,7 @@ _MODEL_LIMIT = 256
 def target(text: str) -> float:
     """Return a threshold that KEDA can pass on: above 0, also after it rounds to thousandths."""
     number = _decimal(text)
-    if not _SMALLEST_TARGET <= number < demand.TOO_LARGE:
+    if not _SMALLEST_TARGET <= number < TOO_LARGE:
         raise ValueError("a number from 0.001 to below 2^53, such as 70")
     return number
 
@@ -165,7 +165,7 @@ def target(text: str) -> float:
 def level(text: str) -> float:
     """Return a level to compare activity with: 0 or above."""
     number = _decimal(text)
-    if not demand.is_countable(number):
+    if not is_countable(number):
         raise ValueError("a number from 0 to below 2^53, such as 5")
     return number
 
@@ -243,6 +243,6 @@ def metric_name(text: str) -> str:
         )
     if _INDEXED_NAME.fullmatch(text):
         raise ValueError("a name without an index such as s0- before it: KEDA adds that itself")
-    if text.lower() == demand.METRIC_NAME:  # KEDA compares them without regard to case
+    if text.lower() == DEMAND_METRIC:  # KEDA compares them without regard to case
         raise ValueError("another name: this one is that of the demand")
     return text

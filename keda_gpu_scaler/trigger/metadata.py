@@ -16,10 +16,12 @@ from keda_gpu_scaler.promql import placeholders
 from keda_gpu_scaler.query import influxql, profiles
 from keda_gpu_scaler.query.promql_texts import LONGEST_BYTES
 from keda_gpu_scaler.spec import workload
-from keda_gpu_scaler.spec.demand import METRIC_NAME, DemandSpec, OnEmpty
 from keda_gpu_scaler.spec.spec import (
+    DEMAND_METRIC,
     Aggregation,
+    DemandSpec,
     GpuAggregation,
+    OnEmpty,
     OnUnknown,
     OwnQuery,
     ScaledObject,
@@ -72,7 +74,7 @@ def parse(scaled_object: ScaledObject, metadata: Mapping[str, str], access: Acce
     demand = _demand(reader, access, source, aggregation, measured)
     is_by_demand = "threshold" not in reader.given
     if is_by_demand and demand is not None:
-        threshold, metric_name = demand.threshold or 0.0, METRIC_NAME
+        threshold, metric_name = demand.threshold or 0.0, DEMAND_METRIC
         _refuse_keys_of_load(reader)
     else:
         threshold = _threshold(reader, is_bounded=is_bounded)

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterable
 
 from keda_gpu_scaler.query import kube_state_texts, profiles, promql_texts
-from keda_gpu_scaler.query.snapshot_query import SnapshotQuery
+from keda_gpu_scaler.spec.spec import SnapshotQuery
 
 
 def snapshot_text(

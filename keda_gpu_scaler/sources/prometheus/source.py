@@ -20,7 +20,6 @@ from keda_gpu_scaler.decision.causes import Look
 from keda_gpu_scaler.evaluator.ports import EvidenceProvider, Source
 from keda_gpu_scaler.query import profiles, promql_texts
 from keda_gpu_scaler.query.profiles.model import MetricSource
-from keda_gpu_scaler.query.snapshot_query import SnapshotQuery
 from keda_gpu_scaler.snapshot.attribution import Breadth
 from keda_gpu_scaler.snapshot.observation import GpuReports, Observation, Target, scrape_times
 from keda_gpu_scaler.sources import evaluation_times, series
@@ -33,8 +32,7 @@ from keda_gpu_scaler.sources.prometheus.client import (
 )
 from keda_gpu_scaler.sources.prometheus.jobs import ScrapeJobs
 from keda_gpu_scaler.sources.prometheus.kube_state import KubeStateMetrics
-from keda_gpu_scaler.spec.demand import is_countable
-from keda_gpu_scaler.spec.spec import OwnQuery
+from keda_gpu_scaler.spec.spec import OwnQuery, SnapshotQuery, is_countable
 from keda_gpu_scaler.telemetry import facts
 from keda_gpu_scaler.times import SETTLED_LAG_SECONDS
 from keda_gpu_scaler.transport.http_client import printable

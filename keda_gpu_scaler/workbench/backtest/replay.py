@@ -14,8 +14,7 @@ from keda_gpu_scaler.autoscaling.rules import CLUSTERS, Hpa, Keda, Metric, Metri
 from keda_gpu_scaler.decision import by_demand, memory
 from keda_gpu_scaler.decision.decision import Asking, Context, Decision, State, decide
 from keda_gpu_scaler.decision.memory import Memory
-from keda_gpu_scaler.spec.demand import Demand
-from keda_gpu_scaler.spec.spec import TriggerSpec
+from keda_gpu_scaler.spec.spec import Demand, TriggerSpec
 from keda_gpu_scaler.spec.workload import Kind, Workload
 from keda_gpu_scaler.workbench.backtest.recipes import Recipe
 from keda_gpu_scaler.workbench.backtest.view import view
