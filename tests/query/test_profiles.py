@@ -97,14 +97,14 @@ def test_auto_reads_everything_that_any_profile_reads() -> None:
 
 
 def test_a_found_exporter_comes_after_dcgm_exporter(subtests: pytest.Subtests) -> None:
-    base = profiles.metric_sources(profiles.AUTO, Signal.UTILIZATION, found=())
+    base = profiles.metric_sources(profiles.AUTO, Signal.UTILIZATION, found=frozenset())
     assert all(
         way.rank == 0 and named(metric, "DCGM_", "dcgm_")
         for way in base
         for metric in way.measure.metrics
     )
     for found in profiles.DETECTED:
-        both = profiles.metric_sources(profiles.AUTO, Signal.UTILIZATION, found={found})
+        both = profiles.metric_sources(profiles.AUTO, Signal.UTILIZATION, found=frozenset({found}))
         added = both[len(base) :]
         with subtests.test(found):
             assert both[: len(base)] == base

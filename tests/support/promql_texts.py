@@ -12,14 +12,14 @@ def snapshot_text(
     step_seconds: float,
     found: Collection[str] = profiles.DETECTED,
 ) -> str:
-    metric_sources = profiles.metric_sources(wanted.profile, wanted.signal, found)
+    metric_sources = profiles.metric_sources(wanted.profile, wanted.signal, frozenset(found))
     return promql_texts.snapshot_text(
         metric_sources, frozenset(jobs), wanted.span_seconds, step_seconds, wanted.namespaces
     )
 
 
 def ages_text(wanted: SnapshotQuery, found: Collection[str] = profiles.DETECTED) -> str:
-    metric_sources = profiles.metric_sources(wanted.profile, wanted.signal, found)
+    metric_sources = profiles.metric_sources(wanted.profile, wanted.signal, frozenset(found))
     return promql_texts.ages_text(metric_sources, wanted.namespaces)
 
 

@@ -28,9 +28,10 @@ DETECTED = tuple(
 dcgm-exporter comes before all of them: HAMi's monitor shows 0 for whole cards (HAMi issue 601)."""
 
 
+@lru_cache
 def metric_sources(
-    profile: str, signal: Signal, found: Collection[str] = DETECTED
-) -> list[MetricSource]:
+    profile: str, signal: Signal, found: frozenset[str] = frozenset(DETECTED)
+) -> tuple[MetricSource, ...]:
     """Return the metric sources of a profile for a signal, the preferred exporter first.
 
     `found` are the exporters beside dcgm-exporter that the profile `auto` looks for.
@@ -40,12 +41,12 @@ def metric_sources(
         exporters = [dcgm.AUTO_CONVENTIONS, *others]
     else:
         exporters = [PROFILES[profile].conventions]
-    return [
+    return tuple(
         MetricSource(convention.labels, convention.measures[signal], rank)
         for rank, conventions in enumerate(exporters)
         for convention in conventions
         if signal in convention.measures
-    ]
+    )
 
 
 def signals(profile: str) -> tuple[Signal, ...]:

@@ -304,7 +304,7 @@ class PrometheusSource:
             self._breadths_asked[metrics] = self._client.clock(), breadths
         return breadths
 
-    def _metric_sources(self, snapshot_query: SnapshotQuery) -> list[MetricSource]:
+    def _metric_sources(self, snapshot_query: SnapshotQuery) -> tuple[MetricSource, ...]:
         return profiles.metric_sources(
             snapshot_query.profile, snapshot_query.signal, self._exporters
         )
