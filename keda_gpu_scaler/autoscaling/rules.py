@@ -11,6 +11,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from keda_gpu_scaler.autoscaling.api_objects import Behavior, Direction, ScalingPolicy, quantity
+from keda_gpu_scaler.errors import counted
 
 
 class MetricType(StrEnum):
@@ -253,20 +254,15 @@ def _proposal(metric: Metric, scale: Scale, tolerances: Tolerances) -> Step | No
         if scale.status and tolerances.include(value / (target * scale.status)):
             return Step(scale.status, f"{shown} is within tolerance of {scale.status}")
         replicas = math.ceil(value / target)
-        return Step(replicas, f"{shown} = {replicas_in_words(replicas)}")
+        return Step(replicas, f"{shown} = {counted(replicas, 'replica')}")
     ratio = value / target  # `GetExternalMetricReplicas`
     if tolerances.include(ratio):
         return Step(scale.spec, f"{shown} is within tolerance")
     if scale.status == 0:
         return None
     replicas = math.ceil(ratio * scale.ready)
-    words = replicas_in_words(replicas)
+    words = counted(replicas, "replica")
     return Step(replicas, f"{shown} × {scale.ready} Ready pods = {words}")  # noqa: RUF001 - the sign
-
-
-def replicas_in_words(count: int | None) -> str:
-    """Return 1 replica, 2 replicas, or the replicas where their number is not known."""
-    return "the replicas" if count is None else f"{count} replica{'' if count == 1 else 's'}"
 
 
 def milli(value: float) -> int:

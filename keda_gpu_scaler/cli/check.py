@@ -140,11 +140,7 @@ def _print_text(report: Report) -> None:
         if finding.subject:
             console.print(Text(errors.without_controls(f"    in {finding.subject}")))
         console.print(Text(errors.without_controls(f"    {finding.fix}")))
-    counted = [_counted(count, word) for word, count in formats.counts(report).items()]
+    counted = [errors.counted(count, word) for word, count in formats.counts(report).items()]
     console.print(
-        Text(f"checked {_counted(len(report.objects), 'KEDA object')}: {', '.join(counted)}")
+        Text(f"checked {errors.counted(len(report.objects), 'KEDA object')}: {', '.join(counted)}")
     )
-
-
-def _counted(count: int, word: str) -> str:
-    return f"{count} {word}" if count == 1 else f"{count} {word}s"

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from keda_gpu_scaler.decision import load
-from keda_gpu_scaler.decision.reasons import counted
+from keda_gpu_scaler.errors import counted
 from keda_gpu_scaler.query import profiles
 from keda_gpu_scaler.query.profiles import dcgm
 from keda_gpu_scaler.query.promql_texts import LOOK_PODS

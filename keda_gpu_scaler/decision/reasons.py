@@ -12,6 +12,7 @@ from keda_gpu_scaler.decision import load
 from keda_gpu_scaler.decision.activity import Activity
 from keda_gpu_scaler.decision.load import MeasuredWorkload
 from keda_gpu_scaler.decision.pod_state import PodState, has_limit
+from keda_gpu_scaler.errors import counted
 from keda_gpu_scaler.snapshot.evidence import (
     EvidenceSource,
     NamespaceEvidence,
@@ -314,7 +315,3 @@ def _names(names: Sequence[str]) -> str:
     shown = ", ".join(names[:NAMES_SHOWN])
     rest = len(names) - NAMES_SHOWN
     return f"{shown} and {rest} more" if rest > 0 else shown
-
-
-def counted(count: int, noun: str) -> str:
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"

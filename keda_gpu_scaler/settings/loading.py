@@ -95,7 +95,7 @@ def load(environ: Mapping[str, str] | None = None) -> Settings:
     mistakes += proxies.mistakes()
     if settings is not None and not mistakes:
         return settings
-    count = "1 mistake" if len(mistakes) == 1 else f"{len(mistakes)} mistakes"
+    count = errors.counted(len(mistakes), "mistake")
     lines = [f"{count} in the process settings:", *(f"- {mistake}" for mistake in mistakes)]
     # Not chained: the cause shows values, secrets among them.
     raise errors.SettingsError("\n".join(lines)) from None
