@@ -25,10 +25,6 @@ def nearest(word: str, known: Iterable[str]) -> str | None:
     return next(iter(get_close_matches(word[:_LONGEST_CHARACTERS], known, 1, _ALIKE)), None)
 
 
-def counted(count: int, noun: str) -> str:
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
-
-
 class Mistake(NamedTuple):
     """One mistake in a trigger."""
 

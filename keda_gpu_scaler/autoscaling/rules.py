@@ -11,7 +11,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from keda_gpu_scaler.autoscaling.api_objects import Behavior, Direction, ScalingPolicy, quantity
-from keda_gpu_scaler.errors import counted
+from keda_gpu_scaler.spec.durations import counted
 
 
 class MetricType(StrEnum):

@@ -12,7 +12,6 @@ from keda_gpu_scaler.decision import load
 from keda_gpu_scaler.decision.activity import Activity
 from keda_gpu_scaler.decision.load import MeasuredWorkload
 from keda_gpu_scaler.decision.pod_state import PodState, has_limit
-from keda_gpu_scaler.errors import counted
 from keda_gpu_scaler.snapshot.evidence import (
     EvidenceSource,
     NamespaceEvidence,
@@ -21,6 +20,7 @@ from keda_gpu_scaler.snapshot.evidence import (
 )
 from keda_gpu_scaler.snapshot.snapshot import Pod
 from keda_gpu_scaler.spec import durations
+from keda_gpu_scaler.spec.durations import counted
 from keda_gpu_scaler.spec.spec import TriggerSpec
 from keda_gpu_scaler.spec.workload import Owner
 

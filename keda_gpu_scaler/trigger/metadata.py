@@ -205,7 +205,7 @@ class Reader:
         """
         if not self._mistakes:
             return
-        count = errors.counted(len(self._mistakes), "mistake")
+        count = durations.counted(len(self._mistakes), "mistake")
         namespace, name = map(_escaped, self._scaled_object)
         lines = [f"{count} in the trigger of ScaledObject {namespace}/{name}:"]
         room = _MESSAGE_LIMIT - _bytes_sent(lines[0])

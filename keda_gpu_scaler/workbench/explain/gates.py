@@ -26,7 +26,7 @@ from keda_gpu_scaler.autoscaling.api_objects import (
     clock,
     quantity,
 )
-from keda_gpu_scaler.errors import counted
+from keda_gpu_scaler.spec.durations import counted
 
 _ANNOTATION = "autoscaling.keda.sh/"
 _FALSE = {"0", "f", "F", "false", "FALSE", "False"}

@@ -62,7 +62,7 @@ def write_why_not(answers: Sequence[WhyNot]) -> None:
         question = f"does {answer.metric_name} want {answer.wanted}?"
         if answer.wanted == 0:
             question = "is the trigger inactive, so that KEDA goes to zero?"
-        replicas = errors.counted(answer.replicas, "replica")
+        replicas = durations.counted(answer.replicas, "replica")
         yes_or_no = "yes" if answer.is_so else "no"
         heading = f"{answer.scaled_object} at {replicas}: {question} {yes_or_no}"
         console.print(errors.without_controls(heading), style="bold")
