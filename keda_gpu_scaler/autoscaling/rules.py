@@ -272,15 +272,6 @@ def milli(value: float) -> int:
     return int(f"{value:.3f}".replace(".", ""))
 
 
-def formula_is_active(value: float | None, activation_target: float = 0.0) -> bool:
-    """Return what KEDA takes a formula of scalingModifiers for (`getScaledObjectState`).
-
-    It ignores whether the triggers are active. None: a trigger gave no number, so the formula has
-    no value.
-    """
-    return value is not None and value > activation_target
-
-
 @dataclass(slots=True, kw_only=True)
 class Keda:
     """KEDA's scale loop for one ScaledObject (`RequestScale`), as of 2.21."""

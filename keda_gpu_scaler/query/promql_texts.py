@@ -68,13 +68,9 @@ def texts_about(
     text = write(names)
     if len(names) <= 1 or len(text.encode()) <= longest_bytes:
         return [text]
-    ordered = sorted(names)
-    middle = len(ordered) // 2
-    return [
-        part_text
-        for part in (ordered[:middle], ordered[middle:])
-        for part_text in texts_about(frozenset(part), write, longest_bytes)
-    ]
+    ordered, middle = sorted(names), len(names) // 2
+    halves = map(frozenset, (ordered[:middle], ordered[middle:]))
+    return [part for half in halves for part in texts_about(half, write, longest_bytes)]
 
 
 def snapshot_text(

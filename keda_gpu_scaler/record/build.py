@@ -119,12 +119,7 @@ def record(answered: Answered) -> Record:
     counts = sorted(Counter(judged_pod.state for judged_pod in judged).items())
     recommended = recommendation.recommended(spec, decision, answered.demand)
     head = summarized(
-        answered.scaled_object,
-        spec,
-        decision,
-        recommended,
-        answered.active_by,
-        answered.source,
+        answered.scaled_object, spec, decision, recommended, answered.active_by, answered.source
     )
     return Record(
         **asdict(head),
@@ -299,8 +294,7 @@ def _by_alert(answered: Answered) -> Activation:
         return Activation("alert", Says.ACTIVE, f"alert {answered.alert} fires")
     if answered.takes_alerts:
         return Activation("alert", Says.IDLE, "no alert fires for it")
-    reason = "only a running scaler receives alerts"
-    return Activation("alert", Says.NOT_SET, reason)
+    return Activation("alert", Says.NOT_SET, "only a running scaler receives alerts")
 
 
 def _by_demand(answered: Answered) -> Activation:

@@ -1,7 +1,7 @@
 """Amounts in words: durations as Go and Prometheus write them, and numbers with their noun.
 
-Pure text and numbers: `30s`, `2m`, `1h30m`, `1.5h`. Units stand from the largest to the smallest, each at most once, so that one
-duration has one reading.
+Pure text and numbers: `30s`, `2m`, `1h30m`, `1.5h`. Units stand from the largest to the smallest,
+each at most once, so that one duration has one reading.
 """
 
 import re

@@ -105,7 +105,7 @@ def parse(scaled_object: ScaledObject, metadata: Mapping[str, str], access: Acce
         demand=demand,
         is_by_demand=is_by_demand,
         for_formula=_for_formula(reader, demand, is_by_demand=is_by_demand),
-        given=reader.entries,
+        given=tuple((written, metadata[written]) for written in reader.given.values()),
     )
     reader.raise_mistakes()
     return replace(spec, warnings=tuple(_warnings(spec, is_bounded=is_bounded)))
@@ -154,11 +154,6 @@ class Reader:
                 self.given[key] = written
                 if len(metadata[written]) > _VALUE_LIMIT:
                     self.refuse(key, f"expected at most {_VALUE_LIMIT} characters")
-
-    @property
-    def entries(self) -> tuple[tuple[str, str], ...]:
-        """The known keys and their values as the user wrote them."""
-        return tuple((written, self._metadata[written]) for written in self.given.values())
 
     def is_sound(self, *keys: str) -> bool:
         return self._wrong.isdisjoint(keys)
@@ -395,9 +390,6 @@ def _warnings(spec: TriggerSpec, *, is_bounded: bool) -> Iterator[str]:
         yield f"demandPreset {preset.name} {preset.doubt_alone}"
 
 
-_OF_LOAD = ("aggregation", "gpuAggregation", "window", "metricName")
-_OF_DEMAND = ("demandActivationThreshold", "demandThreshold", "demandOnEmpty")
-_OF_ACTIVATION = ("demandActivationThreshold", "demandOnEmpty")
 _OF_PRESET = ("demandRouter", "demandRouterNamespace", "demandModel")
 _OWN_QUERY = Preset(name="", added=(), threshold=None)
 """In place of a preset: a query of the user's own, or a preset that does not exist."""
@@ -406,7 +398,7 @@ _OWN_QUERY = Preset(name="", added=(), threshold=None)
 def _refuse_keys_of_load(reader: Reader) -> None:
     """Refuse what only shapes the number that the GPUs would scale by."""
     reader.refuse_given(
-        _OF_LOAD,
+        ("aggregation", "gpuAggregation", "window", "metricName"),
         "expected threshold with it: without one the demand alone scales, and the GPUs only tell "
         "whether the workload still works",
     )
@@ -449,7 +441,10 @@ def _demand(
     else:
         reader.refuse_given(_OF_PRESET, "expected demandPreset with it")
         if "demandQuery" not in reader.given:
-            reader.refuse_given(_OF_DEMAND, "expected demandQuery or demandPreset with it")
+            reader.refuse_given(
+                ("demandActivationThreshold", "demandThreshold", "demandOnEmpty"),
+                "expected demandQuery or demandPreset with it",
+            )
             return None
         router, text = None, _query_text(reader, access, source, measured)
     empty = OnEmpty.ERROR if preset.wakes else OnEmpty.INACTIVE
@@ -542,7 +537,11 @@ def _preset(reader: Reader, access: Access, source: str) -> Preset:
     for keys, is_read, why in (
         (_OF_PRESET, preset.is_of_router, "is of the workload's own pods"),
         (("demandModel",), preset.model_label, "does not tell models apart"),
-        (_OF_ACTIVATION, preset.activates, "does not tell whether a workload is in use"),
+        (
+            ("demandActivationThreshold", "demandOnEmpty"),
+            preset.activates,
+            "does not tell whether a workload is in use",
+        ),
     ):
         if not is_read:
             reader.refuse_given(keys, f"expected none: {name} {why}")

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from keda_gpu_scaler.autoscaling import rules
 from keda_gpu_scaler.autoscaling.api_objects import Behavior
+from testbed.loops.loop import formula_is_active
 
 AVERAGE_VALUE = rules.MetricType.AVERAGE_VALUE
 VALUE = rules.MetricType.VALUE
@@ -423,4 +424,4 @@ def test_keda_only_falls_on_a_poll_without_errors_after_a_quiet_cooldown(
 def test_a_formula_without_a_value_is_inactive(
     value: float | None, target: float, *, active: bool
 ) -> None:
-    assert rules.formula_is_active(value, target) is active
+    assert formula_is_active(value, target) is active

@@ -28,12 +28,10 @@ def named(metric: GpuMetric, *words: str) -> bool:
 
 
 def test_a_profile_shows_the_signals_it_claims_and_no_other() -> None:
-    shown = {
-        profile: {signal for signal in Signal if profiles.metric_sources(profile, signal)}
-        for profile in profiles.NAMES
-    }
-
-    assert shown == {profile: set(profiles.signals(profile)) for profile in profiles.NAMES}
+    shown = {profile: set(profiles.signals(profile)) for profile in profiles.NAMES}
+    for name, profile in profiles.PROFILES.items():
+        assert shown[name] == {signal for each in profile.conventions for signal in each.measures}
+    assert shown[profiles.AUTO] == set(Signal) - {Signal.NUMBER}
     assert {profile for profile, signals in shown.items() if not signals} == POD_LESS
 
 

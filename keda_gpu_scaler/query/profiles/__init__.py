@@ -50,7 +50,7 @@ def metric_sources(
 
 
 def signals(profile: str) -> tuple[Signal, ...]:
-    return _SHOWN if profile == AUTO else PROFILES[profile].signals
+    return tuple(signal for signal in Signal if metric_sources(profile, signal))
 
 
 @lru_cache
@@ -110,16 +110,13 @@ def _candidates(
 
 def pod_of(row: Mapping[str, str]) -> tuple[str, str] | None:
     """Return the namespace and the name of the pod that a row of any exporter is about."""
-    for naming in namings(row):
-        return naming[:2]
-    return None
+    return next((naming[:2] for naming in namings(row)), None)
 
 
 _EVERY = (
     *dcgm.AUTO_CONVENTIONS,
     *(convention for profile in PROFILES.values() for convention in profile.conventions),
 )
-_SHOWN = tuple(signal for signal in Signal if signal is not Signal.NUMBER)
 NAMESPACE_LABELS = (
     model.EXPORTED + model.NAMESPACE,
     *dict.fromkeys(
