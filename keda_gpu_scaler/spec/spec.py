@@ -5,6 +5,8 @@ are in seconds, thresholds in the signal's unit.
 
 Demand exists without pods (requests at a router, the length of a queue). So it can wake a workload
 that has no GPU samples yet, and say at once how many replicas are needed.
+
+Triggers that share a snapshot ask for it together: a `SnapshotQuery`.
 """
 
 import hashlib
