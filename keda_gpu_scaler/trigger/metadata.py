@@ -324,10 +324,11 @@ def _profile(reader: Reader, signal: Signal) -> str:
         reader.refuse_given(("profile",), "expected none beside query, which has all that is read")
         return profiles.AUTO
     name = reader.read("profile", one_of(profiles.NAMES), profiles.AUTO)
-    shown = profiles.signals(name)
-    if not shown:
+    if profiles.metric_sources(name, signal):
+        return name
+    if not profiles.signals(name):
         reader.refuse("profile", "this exporter names no pod, so its numbers belong to no workload")
-    elif signal not in shown and reader.is_sound("signal", "profile"):
+    elif reader.is_sound("signal", "profile"):
         reader.refuse("profile", f"it does not show {signal}; expected one that does, or auto")
     return name
 
