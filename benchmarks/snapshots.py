@@ -30,14 +30,13 @@ from keda_gpu_scaler.cli.serve import keep_modules, share_interpreter
 from keda_gpu_scaler.evaluator.shared_snapshot import SnapshotFetcher
 from keda_gpu_scaler.evaluator.shared_source import EvidenceFetcher
 from keda_gpu_scaler.query.promql_texts import ALIVE_LABEL, ON_TIME_LABEL
-from keda_gpu_scaler.query.snapshot_query import SnapshotQuery
 from keda_gpu_scaler.settings import PrometheusSettings
 from keda_gpu_scaler.snapshot.snapshot import Snapshot
 from keda_gpu_scaler.sources import evaluation_times
 from keda_gpu_scaler.sources.prometheus.client import PrometheusClient
 from keda_gpu_scaler.sources.prometheus.source import PrometheusSource
 from keda_gpu_scaler.spec import durations
-from keda_gpu_scaler.spec.spec import Signal
+from keda_gpu_scaler.spec.spec import Signal, SnapshotQuery
 from keda_gpu_scaler.telemetry import facts
 
 PODS, POINTS = 10_000, 8

@@ -17,8 +17,7 @@ from keda_gpu_scaler.record import build
 from keda_gpu_scaler.record.build import Answered
 from keda_gpu_scaler.record.record import Record
 from keda_gpu_scaler.snapshot.snapshot import NamespaceSnapshot
-from keda_gpu_scaler.spec.demand import Demand
-from keda_gpu_scaler.spec.spec import ScaledObject, TriggerSpec
+from keda_gpu_scaler.spec.spec import Demand, ScaledObject, TriggerSpec
 from testbed.triggers import access, evaluated
 
 

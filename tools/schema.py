@@ -12,10 +12,10 @@ from typing import Any
 from keda_gpu_scaler.demand import presets
 from keda_gpu_scaler.query import profiles
 from keda_gpu_scaler.spec import durations
-from keda_gpu_scaler.spec.demand import OnEmpty
-from keda_gpu_scaler.spec.spec import Aggregation, GpuAggregation, OnUnknown, Signal
-from keda_gpu_scaler.trigger import KEDA_KEYS, KEYS, key_values
+from keda_gpu_scaler.spec.spec import Aggregation, GpuAggregation, OnEmpty, OnUnknown, Signal
+from keda_gpu_scaler.trigger import KEDA_KEYS, KEYS
 from keda_gpu_scaler.trigger.keys import FROM_ENV
+from keda_gpu_scaler.trigger.metadata import METRIC_NAME, NUMBER
 from testbed.programs import ROOT
 
 FILE = ROOT / "deploy" / "schema" / "scaledobject.json"
@@ -31,7 +31,7 @@ def _one_of(words: Iterable[str]) -> dict[str, Any]:
     return {"enum": [str(word) for word in words]}
 
 
-_NUMBER, _DURATION = _pattern(key_values.NUMBER), _pattern(durations.DURATION)
+_NUMBER, _DURATION = _pattern(NUMBER), _pattern(durations.DURATION)
 _FORMS: Mapping[str, dict[str, Any]] = {
     "signal": _one_of(Signal),
     "profile": _one_of(profiles.NAMES),
@@ -50,7 +50,7 @@ _FORMS: Mapping[str, dict[str, Any]] = {
     "onUnknown": _one_of(OnUnknown),
     "forFormula": _one_of(("true", "false")),
     "maxAge": _DURATION,
-    "metricName": _pattern(key_values.METRIC_NAME),
+    "metricName": _pattern(METRIC_NAME),
 }
 """The form of a value; that of the other keys is any text."""
 

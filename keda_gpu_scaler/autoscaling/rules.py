@@ -11,6 +11,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from keda_gpu_scaler.autoscaling.api_objects import Behavior, Direction, ScalingPolicy, quantity
+from keda_gpu_scaler.spec.durations import counted
 
 
 class MetricType(StrEnum):
@@ -70,7 +71,7 @@ CLUSTERS = Tolerances()
 
 
 class Step(NamedTuple):
-    """How many replicas there should be now, and why."""
+    """How many replicas a metric asks for, and why."""
 
     replicas: int
     reason: str
@@ -98,16 +99,16 @@ class Hpa:
         """The fewest replicas the HPA sets (`getHPAMinReplicas`); only KEDA goes to zero."""
         return max(1, self.minimum)
 
-    def sync(self, now: float, scale: Scale, metrics: Sequence[Metric]) -> Step:
+    def sync(self, now: float, scale: Scale, metrics: Sequence[Metric]) -> int:
         """Return the replicas after one sync (`reconcileAutoscaler`)."""
         if not self._recommendations:
             self._recommendations.append((now, scale.spec))
         if scale.spec == 0:
-            return Step(0, "the HPA rests at 0 replicas: waking is KEDA's part")
-        step = self._step(now, scale, metrics)
-        if self.behavior is not None and step.replicas != scale.spec:
-            self._store(now, step.replicas - scale.spec, self.behavior)
-        return step
+            return 0  # waking is KEDA's part
+        replicas = self._desired(now, scale, metrics)
+        if self.behavior is not None and replicas != scale.spec:
+            self._store(now, replicas - scale.spec, self.behavior)
+        return replicas
 
     def follow(
         self, now: float, before: int, scale: Scale, metrics: Sequence[Metric], ahead_seconds: float
@@ -124,26 +125,21 @@ class Hpa:
             self._recommendations.append((now, scale.spec))
         elif self.behavior is not None and before != scale.spec:
             self._store(now, scale.spec - before, self.behavior)
-        self._step(now, scale, metrics)
+        self._desired(now, scale, metrics)
         remembered = self._recommendations
-        ahead = self._step(now + ahead_seconds, scale, metrics)
+        ahead = self._desired(now + ahead_seconds, scale, metrics)
         self._recommendations = remembered
-        return ahead.replicas
+        return ahead
 
-    def _step(self, now: float, scale: Scale, metrics: Sequence[Metric]) -> Step:
+    def _desired(self, now: float, scale: Scale, metrics: Sequence[Metric]) -> int:
         bounded = min(max(scale.spec, self.floor), self.maximum)
         if scale.spec != bounded:
-            return Step(bounded, f"{scale.spec} is outside {self.floor} to {self.maximum}")
+            return bounded
         if (wanted := recommend(metrics, scale, self.tolerances)) is None:
-            return Step(scale.spec, "held: a metric has no value")
-        stable, reason = self._stabilized(now, scale.spec, wanted.replicas), wanted.reason
-        if stable != wanted.replicas:
-            reason += f"; stabilised at {stable}"
+            return scale.spec
+        stable = self._stabilized(now, scale.spec, wanted.replicas)
         most, least = self._limits(now, scale.spec)
-        replicas = max(min(max(stable, self.floor), self.maximum, most), least)
-        if replicas != stable:
-            reason += f"; limited to {max(self.floor, least)} to {min(self.maximum, most)}"
-        return Step(replicas, reason)
+        return max(min(max(stable, self.floor), self.maximum, most), least)
 
     def _store(self, now: float, change: int, behavior: Behavior) -> None:
         """Remember a change of the replicas (`storeScaleEvent`).
@@ -258,20 +254,15 @@ def _proposal(metric: Metric, scale: Scale, tolerances: Tolerances) -> Step | No
         if scale.status and tolerances.include(value / (target * scale.status)):
             return Step(scale.status, f"{shown} is within tolerance of {scale.status}")
         replicas = math.ceil(value / target)
-        return Step(replicas, f"{shown} = {replicas_in_words(replicas)}")
+        return Step(replicas, f"{shown} = {counted(replicas, 'replica')}")
     ratio = value / target  # `GetExternalMetricReplicas`
     if tolerances.include(ratio):
         return Step(scale.spec, f"{shown} is within tolerance")
     if scale.status == 0:
         return None
     replicas = math.ceil(ratio * scale.ready)
-    words = replicas_in_words(replicas)
+    words = counted(replicas, "replica")
     return Step(replicas, f"{shown} × {scale.ready} Ready pods = {words}")  # noqa: RUF001 - the sign
-
-
-def replicas_in_words(count: int | None) -> str:
-    """Return 1 replica, 2 replicas, or the replicas where their number is not known."""
-    return "the replicas" if count is None else f"{count} replica{'' if count == 1 else 's'}"
 
 
 def milli(value: float) -> int:
@@ -279,15 +270,6 @@ def milli(value: float) -> int:
     if not math.isfinite(value) or value < 0:
         return 0
     return int(f"{value:.3f}".replace(".", ""))
-
-
-def formula_is_active(value: float | None, activation_target: float = 0.0) -> bool:
-    """Return what KEDA takes a formula of scalingModifiers for (`getScaledObjectState`).
-
-    It ignores whether the triggers are active. None: a trigger gave no number, so the formula has
-    no value.
-    """
-    return value is not None and value > activation_target
 
 
 @dataclass(slots=True, kw_only=True)
@@ -302,28 +284,19 @@ class Keda:
     last_active: float | None = None
     """LastActiveTime."""
 
-    def poll(self, now: float, replicas: int, triggers: Sequence[bool | None]) -> Step:
+    def poll(self, now: float, replicas: int, triggers: Sequence[bool | None]) -> int:
         """Return the replicas after one poll; a trigger that failed is None."""
         failed = None in triggers
         if True in triggers:
             rests = replicas == 0 or (self.goes_to_zero and replicas < self.minimum)
             if failed and not rests:
-                return Step(replicas, "active, but a trigger failed: the cooldown runs on")
+                return replicas  # the cooldown runs on
             self.last_active = math.floor(now)  # a `metav1.Time` has no parts of a second
-            if not rests:
-                return Step(replicas, "active: the rest is the HPA's part")
-            return Step(max(1, self.minimum), "a trigger is active: woken")
+            return max(1, self.minimum) if rests else replicas  # the rest is the HPA's part
         if failed:
-            return Step(replicas, "a trigger failed: nothing is changed")
-        if replicas == 0 or not self.goes_to_zero:
-            fewest = 0 if self.goes_to_zero else self.minimum
-            return Step(max(replicas, fewest), "inactive: nothing to do")
-        return self._to_zero(now, replicas)
-
-    def _to_zero(self, now: float, replicas: int) -> Step:
-        """Return zero after the cooldown (`scaleToZeroOrIdle`)."""
-        if self.last_active is not None:
-            waiting = self.last_active + self.cooldown_seconds - now
-            if waiting >= 0:
-                return Step(replicas, f"inactive: the cooldown ends in {waiting:.0f} s")
-        return Step(0, "inactive for the whole cooldown: to 0")
+            return replicas
+        if not self.goes_to_zero:
+            return max(replicas, self.minimum)
+        # To zero after the cooldown (`scaleToZeroOrIdle`).
+        ends = None if self.last_active is None else self.last_active + self.cooldown_seconds
+        return 0 if ends is None or ends - now < 0 else replicas

@@ -11,6 +11,7 @@ from rich.text import Text
 from keda_gpu_scaler import errors
 from keda_gpu_scaler.cli import flags
 from keda_gpu_scaler.cli.flags import option
+from keda_gpu_scaler.spec import durations
 from keda_gpu_scaler.workbench import check as core
 from keda_gpu_scaler.workbench import manifest_files
 from keda_gpu_scaler.workbench.check import FINDINGS_LIMIT, RULES, Report, formats
@@ -140,11 +141,9 @@ def _print_text(report: Report) -> None:
         if finding.subject:
             console.print(Text(errors.without_controls(f"    in {finding.subject}")))
         console.print(Text(errors.without_controls(f"    {finding.fix}")))
-    counted = [_counted(count, word) for word, count in formats.counts(report).items()]
+    counted = [durations.counted(count, word) for word, count in formats.counts(report).items()]
     console.print(
-        Text(f"checked {_counted(len(report.objects), 'KEDA object')}: {', '.join(counted)}")
+        Text(
+            f"checked {durations.counted(len(report.objects), 'KEDA object')}: {', '.join(counted)}"
+        )
     )
-
-
-def _counted(count: int, word: str) -> str:
-    return f"{count} {word}" if count == 1 else f"{count} {word}s"

@@ -11,8 +11,7 @@ from dataclasses import replace
 
 from keda_gpu_scaler.decision import reasons
 from keda_gpu_scaler.decision.decision import Decision, State
-from keda_gpu_scaler.spec.demand import Demand, OnEmpty
-from keda_gpu_scaler.spec.spec import OnUnknown, TriggerSpec
+from keda_gpu_scaler.spec.spec import Demand, OnEmpty, OnUnknown, TriggerSpec
 
 _IN_DOUBT = {
     State.MEASURED: "samples do not cover activationWindow yet, or a pod is not Ready yet",

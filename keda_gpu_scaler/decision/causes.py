@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from keda_gpu_scaler.decision import load
-from keda_gpu_scaler.decision.reasons import counted
 from keda_gpu_scaler.query import profiles
 from keda_gpu_scaler.query.profiles import dcgm
 from keda_gpu_scaler.query.promql_texts import LOOK_PODS
 from keda_gpu_scaler.snapshot.snapshot import NamespaceSnapshot
+from keda_gpu_scaler.spec.durations import counted
 from keda_gpu_scaler.spec.spec import TriggerSpec
 
 Labels = Mapping[str, str]

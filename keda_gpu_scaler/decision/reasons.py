@@ -20,6 +20,7 @@ from keda_gpu_scaler.snapshot.evidence import (
 )
 from keda_gpu_scaler.snapshot.snapshot import Pod
 from keda_gpu_scaler.spec import durations
+from keda_gpu_scaler.spec.durations import counted
 from keda_gpu_scaler.spec.spec import TriggerSpec
 from keda_gpu_scaler.spec.workload import Owner
 
@@ -314,7 +315,3 @@ def _names(names: Sequence[str]) -> str:
     shown = ", ".join(names[:NAMES_SHOWN])
     rest = len(names) - NAMES_SHOWN
     return f"{shown} and {rest} more" if rest > 0 else shown
-
-
-def counted(count: int, noun: str) -> str:
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"

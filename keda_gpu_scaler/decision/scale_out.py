@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from keda_gpu_scaler.decision.decision import Decision, State
 from keda_gpu_scaler.spec import durations
-from keda_gpu_scaler.spec.demand import Demand
+from keda_gpu_scaler.spec.spec import Demand
 from keda_gpu_scaler.times import SETTLE_SECONDS
 
 _ALIKE = 0.1

@@ -11,8 +11,7 @@ from dataclasses import dataclass
 from keda_gpu_scaler.autoscaling import rules
 from keda_gpu_scaler.decision import activation
 from keda_gpu_scaler.decision.decision import Decision, State
-from keda_gpu_scaler.spec.demand import METRIC_NAME, Demand
-from keda_gpu_scaler.spec.spec import ScaledObject, TriggerSpec
+from keda_gpu_scaler.spec.spec import DEMAND_METRIC, Demand, ScaledObject, TriggerSpec
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,7 +112,7 @@ def hpa_metrics(
         if demand is not None and decided.replicas:  # without one the HPA does not ask
             demand = activation.told(spec, decided, demand)
         demanded = None if demand is None else demand.value
-        metrics_by_name[METRIC_NAME] = rules.Metric(value=demanded, target=second)
+        metrics_by_name[DEMAND_METRIC] = rules.Metric(value=demanded, target=second)
     return metrics_by_name
 
 

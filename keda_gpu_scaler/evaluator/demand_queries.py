@@ -21,9 +21,14 @@ from cachetools import TTLCache
 from keda_gpu_scaler import errors
 from keda_gpu_scaler.evaluator.ports import Numbers, Source
 from keda_gpu_scaler.evaluator.single_flight import SingleFlight
-from keda_gpu_scaler.spec import demand
-from keda_gpu_scaler.spec.demand import USUAL_PACE, Demand, Pace
-from keda_gpu_scaler.spec.spec import ScaledObject, TriggerSpec
+from keda_gpu_scaler.spec.spec import (
+    USUAL_PACE,
+    Demand,
+    Pace,
+    ScaledObject,
+    TriggerSpec,
+    demand_name,
+)
 from keda_gpu_scaler.telemetry import facts
 from keda_gpu_scaler.times import (
     BEGUN_SECONDS,
@@ -79,7 +84,7 @@ class DemandQuery:
     ) -> None:
         """Query it if that is due, and wait; if the last answer was no good one, only if urgent."""
         if self.due_seconds(interval_seconds) <= 0:
-            name = f"{demand.name_of(self._text)} {self._source_name}"
+            name = f"{demand_name(self._text)} {self._source_name}"
             self.flight.launch(self._ask, name)
         if self._is_prompt or is_urgent:
             await self.flight.wait(deadline)
@@ -109,7 +114,7 @@ class DemandQuery:
         works = self._trouble is None
         if works != self._works:
             self._works = works
-            name = demand.name_of(self._text)
+            name = demand_name(self._text)
             reason = self._trouble or "it gives a number again"
             self._observe(facts.QueryChanged(self._source_name, name, works, reason))
 

@@ -33,8 +33,7 @@ from keda_gpu_scaler.evaluator.tracked_trigger import (
 )
 from keda_gpu_scaler.record import build
 from keda_gpu_scaler.record.record import Record
-from keda_gpu_scaler.spec.demand import USUAL_PACE, Demand, Pace
-from keda_gpu_scaler.spec.spec import ScaledObject, TriggerSpec
+from keda_gpu_scaler.spec.spec import USUAL_PACE, Demand, Pace, ScaledObject, TriggerSpec
 from keda_gpu_scaler.telemetry import facts
 from keda_gpu_scaler.times import (
     HPA_SECONDS,

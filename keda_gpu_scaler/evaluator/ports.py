@@ -10,10 +10,9 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from keda_gpu_scaler.decision.causes import Look
-from keda_gpu_scaler.query.snapshot_query import SnapshotQuery
 from keda_gpu_scaler.snapshot.evidence import Evidence
 from keda_gpu_scaler.snapshot.observation import GpuReports, Observation
-from keda_gpu_scaler.spec.spec import ScaledObject
+from keda_gpu_scaler.spec.spec import ScaledObject, SnapshotQuery
 from keda_gpu_scaler.spec.workload import PodSelector
 
 
@@ -60,7 +59,7 @@ class Numbers(Protocol):
         """Return the one number that an expression gives now; None if the result is empty.
 
         The expression is in the source's own language. Any other result than one countable number
-        (`demand.is_countable`), such as two numbers or NaN, is an error.
+        (`spec.is_countable`), such as two numbers or NaN, is an error.
         """
 
 

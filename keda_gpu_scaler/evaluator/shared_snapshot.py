@@ -32,7 +32,6 @@ from keda_gpu_scaler.evaluator.shared_source import (
     SourceState,
 )
 from keda_gpu_scaler.evaluator.single_flight import SingleFlight
-from keda_gpu_scaler.query.snapshot_query import SnapshotQuery, merged, snapshot_query_of
 from keda_gpu_scaler.snapshot.attribution import attributed
 from keda_gpu_scaler.snapshot.observation import GpuReports, Observation
 from keda_gpu_scaler.snapshot.pod_status import PodStatuses, build_snapshot
@@ -48,7 +47,7 @@ from keda_gpu_scaler.snapshot.reported_pods import (
     without,
 )
 from keda_gpu_scaler.snapshot.snapshot import Snapshot, SnapshotKey
-from keda_gpu_scaler.spec.spec import TriggerSpec
+from keda_gpu_scaler.spec.spec import SnapshotQuery, TriggerSpec, merged, snapshot_query_of
 from keda_gpu_scaler.telemetry import facts
 from keda_gpu_scaler.times import (
     FORGET_SECONDS,

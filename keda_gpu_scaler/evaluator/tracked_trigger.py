@@ -34,10 +34,8 @@ from keda_gpu_scaler.decision.scale_out import ScaleOuts
 from keda_gpu_scaler.decision.summary import Summary
 from keda_gpu_scaler.evaluator.ports import ScaleTargets
 from keda_gpu_scaler.evaluator.shared_snapshot import Reading, Snapshots
-from keda_gpu_scaler.query.snapshot_query import SnapshotQuery
 from keda_gpu_scaler.snapshot.snapshot import NamespaceSnapshot, SnapshotKey
-from keda_gpu_scaler.spec.demand import Demand
-from keda_gpu_scaler.spec.spec import OnUnknown, ScaledObject, TriggerSpec
+from keda_gpu_scaler.spec.spec import Demand, OnUnknown, ScaledObject, SnapshotQuery, TriggerSpec
 from keda_gpu_scaler.spec.workload import PodSelector, ScaleTarget
 from keda_gpu_scaler.times import FORGET_SECONDS, HPA_SECONDS, REPEATED_SECONDS
 

@@ -5,7 +5,7 @@ queries were tried on real servers for their cost and for the problems named her
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Collection, Iterable
 
 from keda_gpu_scaler.query import profiles
 from keda_gpu_scaler.query.profiles.model import GpuMetric, Labels, MetricSource, Part
@@ -55,6 +55,22 @@ def alternatives(texts: Iterable[str]) -> str:
 def marked(expression: str, label: str, text: str) -> str:
     """Return `expression` with a label added to each of its rows, to tell them apart."""
     return f'label_replace({expression}, "{label}", "{text}", "", "")'
+
+
+def texts_about(
+    names: frozenset[str], write: Callable[[Collection[str]], str], longest_bytes: float
+) -> list[str]:
+    """Return one text about all names, as `write` makes it, or several about parts of them.
+
+    The names are namespaces or GPUs; the answer is the sum of the answers about the parts. One name
+    is never split.
+    """
+    text = write(names)
+    if len(names) <= 1 or len(text.encode()) <= longest_bytes:
+        return [text]
+    ordered, middle = sorted(names), len(names) // 2
+    halves = map(frozenset, (ordered[:middle], ordered[middle:]))
+    return [part for half in halves for part in texts_about(half, write, longest_bytes)]
 
 
 def snapshot_text(

@@ -114,7 +114,7 @@ class Explained:
         every = [
             _Named(metric_source, namespace, pod)
             for metric_source in profiles.metric_sources(
-                self.spec.profile, self.spec.signal, self.found
+                self.spec.profile, self.spec.signal, frozenset(self.found)
             )
             for namespace in metric_source.labels.namespaces
             for pod in metric_source.labels.pods

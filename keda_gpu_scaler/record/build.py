@@ -39,10 +39,11 @@ from keda_gpu_scaler.snapshot import snapshot
 from keda_gpu_scaler.snapshot.evidence import EvidenceSource
 from keda_gpu_scaler.snapshot.snapshot import GpuSamples, NamespaceSnapshot
 from keda_gpu_scaler.spec import durations
-from keda_gpu_scaler.spec.demand import METRIC_NAME, Demand
 from keda_gpu_scaler.spec.spec import (
     AVERAGED_WINDOW_SECONDS,
+    DEMAND_METRIC,
     WINDOW_SECONDS,
+    Demand,
     ScaledObject,
     TriggerSpec,
 )
@@ -119,12 +120,7 @@ def record(answered: Answered) -> Record:
     counts = sorted(Counter(judged_pod.state for judged_pod in judged).items())
     recommended = recommended_replicas(spec, decision, answered.demand)
     head = summarized(
-        answered.scaled_object,
-        spec,
-        decision,
-        recommended,
-        answered.active_by,
-        answered.source,
+        answered.scaled_object, spec, decision, recommended, answered.active_by, answered.source
     )
     return Record(
         **asdict(head),
@@ -299,8 +295,7 @@ def _by_alert(answered: Answered) -> Activation:
         return Activation("alert", Says.ACTIVE, f"alert {answered.alert} fires")
     if answered.takes_alerts:
         return Activation("alert", Says.IDLE, "no alert fires for it")
-    reason = "only a running scaler receives alerts"
-    return Activation("alert", Says.NOT_SET, reason)
+    return Activation("alert", Says.NOT_SET, "only a running scaler receives alerts")
 
 
 def _by_demand(answered: Answered) -> Activation:
@@ -328,7 +323,7 @@ def _metrics(answered: Answered) -> Iterator[MetricRecord]:
     for name, hpa in metrics.items():
         step = rules.recommend([hpa], rules.Scale.steady(replicas))
         reason = "no value: the HPA holds the replicas" if step is None else step.reason
-        if hpa.value is None and name == METRIC_NAME and demand and demand.value is not None:
+        if hpa.value is None and name == DEMAND_METRIC and demand and demand.value is not None:
             reason = f"{reason}: {activation.AFTER_GAP}"
         if step is not None and answered.spec.for_formula:
             step, reason = None, "the HPA gets the value of a formula, which is not known here"

@@ -28,8 +28,14 @@ from keda_gpu_scaler.evaluator.tracked_trigger import deep_size
 from keda_gpu_scaler.pb import externalscaler_pb2 as pb
 from keda_gpu_scaler.service.interceptor import status_message
 from keda_gpu_scaler.spec import workload
-from keda_gpu_scaler.spec.demand import METRIC_NAME, Demand, is_countable
-from keda_gpu_scaler.spec.spec import OnUnknown, ScaledObject, TriggerSpec
+from keda_gpu_scaler.spec.spec import (
+    DEMAND_METRIC,
+    Demand,
+    OnUnknown,
+    ScaledObject,
+    TriggerSpec,
+    is_countable,
+)
 from keda_gpu_scaler.telemetry import facts
 from keda_gpu_scaler.trigger.access import Access
 from keda_gpu_scaler.trigger.keys import is_of_keda
@@ -127,7 +133,7 @@ def targets(trigger_spec: TriggerSpec) -> dict[str, float]:
     """
     by_name = {trigger_spec.metric_name: trigger_spec.threshold}
     if trigger_spec.demand is not None and trigger_spec.demand.threshold is not None:
-        by_name[METRIC_NAME] = trigger_spec.demand.threshold
+        by_name[DEMAND_METRIC] = trigger_spec.demand.threshold
     return by_name
 
 

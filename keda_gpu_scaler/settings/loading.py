@@ -22,6 +22,7 @@ from pydantic_core import ErrorDetails
 from keda_gpu_scaler import errors
 from keda_gpu_scaler.settings.process import Settings
 from keda_gpu_scaler.settings.sources import KINDS
+from keda_gpu_scaler.spec import durations
 from keda_gpu_scaler.transport import proxies
 
 PREFIX = "KEDA_GPU_SCALER_"
@@ -95,7 +96,7 @@ def load(environ: Mapping[str, str] | None = None) -> Settings:
     mistakes += proxies.mistakes()
     if settings is not None and not mistakes:
         return settings
-    count = "1 mistake" if len(mistakes) == 1 else f"{len(mistakes)} mistakes"
+    count = durations.counted(len(mistakes), "mistake")
     lines = [f"{count} in the process settings:", *(f"- {mistake}" for mistake in mistakes)]
     # Not chained: the cause shows values, secrets among them.
     raise errors.SettingsError("\n".join(lines)) from None

@@ -12,7 +12,7 @@ from keda_gpu_scaler.settings import sources as kinds
 from keda_gpu_scaler.settings import tokens, values
 from keda_gpu_scaler.settings.sources import CONFIG
 from keda_gpu_scaler.settings.values import key_of, needs, without
-from keda_gpu_scaler.spec.demand import Pace
+from keda_gpu_scaler.spec.spec import Pace
 from keda_gpu_scaler.telemetry.logs import LogFormat, LogLevel
 from keda_gpu_scaler.trigger.access import NO_NAMESPACE, Access
 

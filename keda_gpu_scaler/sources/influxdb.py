@@ -34,14 +34,14 @@ from keda_gpu_scaler import errors
 from keda_gpu_scaler.evaluator.ports import EvidenceProvider, Source
 from keda_gpu_scaler.query import influxql, profiles
 from keda_gpu_scaler.query.influxql import Schema, Span
-from keda_gpu_scaler.query.snapshot_query import SnapshotQuery, texts_about
+from keda_gpu_scaler.query.promql_texts import texts_about
 from keda_gpu_scaler.settings import InfluxdbSettings
 from keda_gpu_scaler.snapshot.observation import GpuReports, Observation, Points, Row
 from keda_gpu_scaler.sources import evaluation_times, query_client
 from keda_gpu_scaler.sources.evaluation_times import HISTORY_STEP_SECONDS, ServerClock
 from keda_gpu_scaler.sources.query_client import NUMBER_BYTES, QueryClient
 from keda_gpu_scaler.sources.series import Exporters, read_series, sample_ages
-from keda_gpu_scaler.spec.spec import Signal
+from keda_gpu_scaler.spec.spec import Signal, SnapshotQuery
 from keda_gpu_scaler.telemetry import facts
 from keda_gpu_scaler.times import SETTLED_LAG_SECONDS
 from keda_gpu_scaler.transport.http_client import OK, HttpAnswer, printable

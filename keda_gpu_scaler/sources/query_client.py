@@ -19,7 +19,7 @@ from keda_gpu_scaler import errors
 from keda_gpu_scaler.query.profiles import dcgm
 from keda_gpu_scaler.settings import ApiSettings, PrometheusSettings, tokens
 from keda_gpu_scaler.sources import cures
-from keda_gpu_scaler.spec import demand
+from keda_gpu_scaler.spec.spec import is_countable
 from keda_gpu_scaler.telemetry import facts
 from keda_gpu_scaler.transport import proxies
 from keda_gpu_scaler.transport.http_client import OK, Bearer, Client, HttpAnswer, printable
@@ -157,7 +157,7 @@ def _shown(answer: HttpAnswer, expected: str) -> str:
 
 def countable(number: float) -> float:
     """Return the number, or raise SourceMalformedError if KEDA and the HPA cannot count with it."""
-    if not demand.is_countable(number):
+    if not is_countable(number):
         message = f"{number:g} instead of a number from 0 to below 2^53"
         raise errors.SourceMalformedError(message)
     if number in dcgm.BLANKS:

@@ -27,7 +27,6 @@ from keda_gpu_scaler.query.profiles.model import (
     Part,
     naming,
 )
-from keda_gpu_scaler.query.snapshot_query import SnapshotQuery
 from keda_gpu_scaler.snapshot.attribution import Breadth, Showing, believed
 from keda_gpu_scaler.snapshot.evidence import PodKey
 from keda_gpu_scaler.snapshot.observation import (
@@ -40,7 +39,7 @@ from keda_gpu_scaler.snapshot.observation import (
     scrape_times,
 )
 from keda_gpu_scaler.sources import evaluation_times
-from keda_gpu_scaler.spec.spec import Signal
+from keda_gpu_scaler.spec.spec import Signal, SnapshotQuery
 
 _BOARD_LABELS = frozenset(profiles.BOARD_LABELS)
 

@@ -1,7 +1,7 @@
-"""Durations as Go and Prometheus write them: `30s`, `2m`, `1h30m`, `1.5h`.
+"""Amounts in words: durations as Go and Prometheus write them, and numbers with their noun.
 
-Pure text and numbers. Units stand from the largest to the smallest, each at most once, so that one
-duration has one reading.
+Pure text and numbers: `30s`, `2m`, `1h30m`, `1.5h`. Units stand from the largest to the smallest,
+each at most once, so that one duration has one reading.
 """
 
 import re
@@ -49,3 +49,7 @@ def text(seconds: float) -> str:
         if count:
             parts.append(f"{count}{unit}")
     return "".join(parts) or "0s"
+
+
+def counted(count: int, noun: str) -> str:
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"

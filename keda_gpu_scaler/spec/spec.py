@@ -2,15 +2,92 @@
 
 `trigger/` makes these values from the user's strings; all other code reads the values. Durations
 are in seconds, thresholds in the signal's unit.
+
+Demand exists without pods (requests at a router, the length of a queue). So it can wake a workload
+that has no GPU samples yet, and say at once how many replicas are needed.
+
+Triggers that share a snapshot ask for it together: a `SnapshotQuery`.
 """
 
 import hashlib
-from dataclasses import dataclass, field, fields
+from collections.abc import Collection
+from dataclasses import dataclass, field, fields, replace
 from enum import StrEnum
+from functools import lru_cache
 from typing import NamedTuple, Self
 
-from keda_gpu_scaler.spec.demand import DemandSpec
-from keda_gpu_scaler.spec.workload import PodSelector
+from keda_gpu_scaler.spec.workload import PodSelector, Workload
+
+DEMAND_METRIC = "gpu-demand"
+"""The metric's name in the HPA, beside the one of the load."""
+TOO_LARGE = 2.0**53
+"""Below this a float holds every integer, and the thousandths that KEDA counts fit an int64."""
+
+
+class OnEmpty(StrEnum):
+    """What an unknown demand means while the workload has no pods."""
+
+    ERROR = "error"
+    INACTIVE = "inactive"
+    ACTIVE = "active"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DemandSpec:
+    """What a trigger says of the demand."""
+
+    text: str
+    """The expression as it is sent to the source; it gives one number."""
+    activation_threshold: float
+    """Active while the demand is above this."""
+    threshold: float | None
+    """The demand that one replica can serve; None: the demand wakes and does not scale."""
+    on_empty: OnEmpty
+    preset: str = ""
+    """The demandPreset that the text was made from; empty: it is the user's own."""
+    wakes: bool = True
+    """It exists without pods of the workload, and says when there is work."""
+    activates: bool = True
+    """It says whether the workload is in use, and not only how many replicas it needs."""
+    router: Workload | None = None
+    """The router whose pods show it; None: it names none."""
+
+    @property
+    def name(self) -> str:
+        return demand_name(self.text)
+
+
+def demand_name(text: str) -> str:
+    return f"demand-{hashlib.sha256(text.encode()).hexdigest()[:8]}"
+
+
+@dataclass(frozen=True, slots=True)
+class Demand:
+    """The answer of the source."""
+
+    value: float | None
+    """A number that `is_countable`; None: unknown."""
+    trouble: str = ""
+    """Why it is unknown, as a clause."""
+    is_least: bool = field(default=False, compare=False)
+    """It is new after a gap, so servers that are not scraped again yet may be missing in it."""
+
+
+class Pace(NamedTuple):
+    """How often sources are asked about demand."""
+
+    interval_seconds: float = 5.0
+    """The shortest time between two queries of one expression."""
+    queries_per_second: float = 10.0
+    """How many queries a source gets on average, for all its expressions together."""
+
+
+USUAL_PACE = Pace()
+
+
+def is_countable(number: float) -> bool:
+    """Tell whether KEDA and the HPA can count with a number: from 0 to below 2^53."""
+    return 0 <= number < TOO_LARGE
 
 
 class Origin(NamedTuple):
@@ -188,3 +265,48 @@ class TriggerSpec:
 WINDOW_SECONDS = 120.0
 AVERAGED_WINDOW_SECONDS = 60.0
 """The exporter's number is an average already: it needs less smoothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotQuery:
+    """The data that a set of triggers shares."""
+
+    signal: Signal
+    profile: str
+    namespaces: frozenset[str]
+    span_seconds: float
+    """How far back the samples must reach."""
+    window_seconds: float
+    """The longest window of the triggers; idleness and absence need one that samples cover."""
+    query: OwnQuery | None = None
+    """Custom PromQL, in place of the metrics of the profile and the signal."""
+
+
+def merged(snapshot_queries: Collection[SnapshotQuery]) -> SnapshotQuery:
+    """Return the query that covers them all; they share one signal, profile and own query."""
+    first = next(iter(snapshot_queries))
+    return SnapshotQuery(
+        first.signal,
+        first.profile,
+        frozenset().union(*(snapshot_query.namespaces for snapshot_query in snapshot_queries)),
+        max(snapshot_query.span_seconds for snapshot_query in snapshot_queries),
+        max(snapshot_query.window_seconds for snapshot_query in snapshot_queries),
+        query=first.query,
+    )
+
+
+def snapshot_query_of(spec: TriggerSpec, step_seconds: float) -> SnapshotQuery:
+    """Return what one trigger asks of its source, which has new samples once per step."""
+    window = spec.window_seconds if spec.window_seconds is not None else WINDOW_SECONDS
+    shared = _one_for_all(
+        spec.shared_signal,
+        spec.profile,
+        frozenset({spec.pods.namespace}),
+        span_seconds=spec.reach_seconds + step_seconds,
+        window_seconds=max(window, spec.activation_window_seconds),
+    )
+    return shared if spec.query is None else replace(shared, query=spec.query)
+
+
+_one_for_all = lru_cache(maxsize=1024)(SnapshotQuery)
+"""Triggers that ask the same share one object: each call finds it in a dictionary."""

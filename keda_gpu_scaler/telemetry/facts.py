@@ -12,8 +12,7 @@ import msgspec
 from keda_gpu_scaler.decision.decision import Decision
 from keda_gpu_scaler.decision.summary import Summary
 from keda_gpu_scaler.snapshot.evidence import EvidenceSource
-from keda_gpu_scaler.spec.demand import Demand
-from keda_gpu_scaler.spec.spec import ScaledObject, TriggerSpec
+from keda_gpu_scaler.spec.spec import Demand, ScaledObject, TriggerSpec
 
 TRIGGERS = 20_000
 """Of so many something is remembered, more than one KEDA can poll."""

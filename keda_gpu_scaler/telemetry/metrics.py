@@ -24,8 +24,7 @@ from keda_gpu_scaler import __version__
 from keda_gpu_scaler.decision.decision import Decision, State
 from keda_gpu_scaler.decision.summary import Summary
 from keda_gpu_scaler.snapshot.evidence import EvidenceSource
-from keda_gpu_scaler.spec.demand import Demand
-from keda_gpu_scaler.spec.spec import ScaledObject
+from keda_gpu_scaler.spec.spec import Demand, ScaledObject
 from keda_gpu_scaler.telemetry import facts
 from keda_gpu_scaler.times import FORGET_SECONDS
 

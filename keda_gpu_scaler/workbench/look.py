@@ -19,8 +19,7 @@ from keda_gpu_scaler.query.promql_texts import alternatives, quoted, selector
 from keda_gpu_scaler.record.record import Record
 from keda_gpu_scaler.settings import Settings
 from keda_gpu_scaler.snapshot.evidence import EvidenceSource
-from keda_gpu_scaler.spec.demand import Demand, DemandSpec, OnEmpty
-from keda_gpu_scaler.spec.spec import ScaledObject, TriggerSpec
+from keda_gpu_scaler.spec.spec import Demand, DemandSpec, OnEmpty, ScaledObject, TriggerSpec
 from keda_gpu_scaler.workbench import check, local
 from keda_gpu_scaler.workbench.check import live
 from keda_gpu_scaler.workbench.check.findings import Finding

@@ -20,7 +20,7 @@ from keda_gpu_scaler.query import profiles
 from keda_gpu_scaler.spec import durations, workload
 from keda_gpu_scaler.spec.spec import Aggregation, GpuAggregation, Signal
 from keda_gpu_scaler.spec.workload import Kind
-from keda_gpu_scaler.trigger import key_values
+from keda_gpu_scaler.trigger.metadata import NUMBER
 from keda_gpu_scaler.workbench import check
 from keda_gpu_scaler.workbench.check import demands, documents, readings
 from keda_gpu_scaler.workbench.check.documents import Position
@@ -187,7 +187,7 @@ def _metadata(trigger: Trigger, address: str) -> tuple[dict[str, str], dict[str,
     said.setdefault([*new, "scalerAddress"][1], []).extend(instead)
     for key in _NUMBERS:
         given = trigger.metadata.get(key, "").strip()
-        if not key_values.NUMBER.fullmatch(given) and (given or key == "threshold"):
+        if not NUMBER.fullmatch(given) and (given or key == "threshold"):
             raise _KeptError(f"its {key} is no number")
         if given:
             name = f"{asked.prefix}{key[0].upper()}{key[1:]}" if asked.prefix else key

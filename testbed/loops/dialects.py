@@ -15,10 +15,10 @@ import msgspec
 from keda_gpu_scaler.evidence.kube_state_metrics import read_evidence
 from keda_gpu_scaler.evidence.kubernetes import objects
 from keda_gpu_scaler.query.kube_state_texts import STAT, kube_state_text
-from keda_gpu_scaler.query.snapshot_query import SnapshotQuery
 from keda_gpu_scaler.snapshot.attribution import Breadth
 from keda_gpu_scaler.snapshot.observation import Observation, Row, Target
 from keda_gpu_scaler.sources.series import Exporters, read_observation
+from keda_gpu_scaler.spec.spec import SnapshotQuery
 from keda_gpu_scaler.workbench.world.loop import COLLECT_SECONDS
 from testbed.series import stored
 

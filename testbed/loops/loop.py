@@ -6,7 +6,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from typing import ParamSpec, TypeVar
 
-from keda_gpu_scaler.autoscaling.rules import Metric, MetricType, formula_is_active
+from keda_gpu_scaler.autoscaling.rules import Metric, MetricType
 from keda_gpu_scaler.decision.decision import Decision
 from keda_gpu_scaler.errors import UnknownLoadError
 from keda_gpu_scaler.evaluator.evaluator import Evaluator
@@ -314,3 +314,12 @@ class Loop(ClosedLoop[SimPod]):
             return []
         found = await self.first.demand(BERT, self.trigger, None)
         return [Metric(value=found.value, target=wanted.threshold)]
+
+
+def formula_is_active(value: float | None, activation_target: float = 0.0) -> bool:
+    """Return what KEDA takes a formula of scalingModifiers for (`getScaledObjectState`).
+
+    It ignores whether the triggers are active. None: a trigger gave no number, so the formula has
+    no value.
+    """
+    return value is not None and value > activation_target

@@ -8,7 +8,6 @@ from typing import NamedTuple
 
 from keda_gpu_scaler import errors
 from keda_gpu_scaler.evaluator.ports import EvidenceProvider, Source
-from keda_gpu_scaler.query.snapshot_query import SnapshotQuery
 from keda_gpu_scaler.snapshot.evidence import Evidence, EvidenceSource, PodStatement
 from keda_gpu_scaler.snapshot.observation import GpuReports, Observation, Row, Target
 from keda_gpu_scaler.sources.evaluation_times import (
@@ -18,6 +17,7 @@ from keda_gpu_scaler.sources.evaluation_times import (
     Lag,
     within,
 )
+from keda_gpu_scaler.spec.spec import SnapshotQuery
 from keda_gpu_scaler.spec.workload import Owner
 from keda_gpu_scaler.workbench.world.loop import STEP_SECONDS
 from testbed.loops.dialects import AVERAGE, BLANK, SAMPLE, TENANT, Dialect, asked_of_the_list

@@ -13,7 +13,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from keda_gpu_scaler import cli
-from keda_gpu_scaler.spec.demand import Demand
+from keda_gpu_scaler.spec.spec import Demand
 from testbed.processes import free_port
 from testbed.triggers import demanding, spec
 from tests.service.harness import QUIET, Script

@@ -14,8 +14,7 @@ from keda_gpu_scaler.decision.summary import recommended_replicas
 from keda_gpu_scaler.service import messages, streams
 from keda_gpu_scaler.snapshot.evidence import NamespaceEvidence
 from keda_gpu_scaler.snapshot.snapshot import Pod
-from keda_gpu_scaler.spec.demand import Demand, OnEmpty
-from keda_gpu_scaler.spec.spec import OnUnknown
+from keda_gpu_scaler.spec.spec import Demand, OnEmpty, OnUnknown
 from keda_gpu_scaler.spec.workload import Selected
 from keda_gpu_scaler.times import NO_GPU_SECONDS, UNKNOWN_SCRAPE_SECONDS
 from testbed.triggers import spec

@@ -6,7 +6,7 @@ import pytest
 
 from keda_gpu_scaler.decision.activation import AFTER_GAP, told
 from keda_gpu_scaler.decision.decision import Decision, State
-from keda_gpu_scaler.spec.demand import Demand
+from keda_gpu_scaler.spec.spec import Demand
 from testbed.triggers import demanding
 
 SCALES, WAKES = demanding("sum(x)", demandThreshold="5"), demanding("sum(x)")

@@ -6,7 +6,7 @@ import pytest
 
 from keda_gpu_scaler.decision.decision import Decision, State
 from keda_gpu_scaler.decision.scale_out import Moment, ScaleOuts, moment_of
-from keda_gpu_scaler.spec.demand import Demand
+from keda_gpu_scaler.spec.spec import Demand
 
 # Minute, replicas, load of a replica, demand.
 BEFORE = (0, 4, 95.0, 40.0)

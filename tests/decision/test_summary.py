@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 
 from keda_gpu_scaler.decision.decision import Decision, State
 from keda_gpu_scaler.decision.summary import hpa_metrics, recommended_replicas
-from keda_gpu_scaler.spec.demand import Demand
-from keda_gpu_scaler.spec.spec import TriggerSpec
+from keda_gpu_scaler.spec.spec import Demand, TriggerSpec
 from testbed.triggers import demanding, spec
 
 BUSY = Decision(state=State.MEASURED, reason="", value=210.0, active=True, expected=2, measured=2)

@@ -29,7 +29,7 @@ class _Case(NamedTuple):
 
 
 _LARGE = 9_000_000_000_000_000
-"""Just below `demand.TOO_LARGE`, and a number whose thousandths a float holds."""
+"""Just below `spec.TOO_LARGE`, and a number whose thousandths a float holds."""
 _NUMBERS = {
     "both": _Case((7, 22.5), [(4, 8.25)], "22.5", "8.25"),
     "integers": _Case((7, 0), [(4, 0)], "7", "4"),

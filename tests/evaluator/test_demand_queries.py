@@ -12,8 +12,7 @@ from keda_gpu_scaler import times
 from keda_gpu_scaler.evaluator import demand_queries
 from keda_gpu_scaler.evaluator.demand_queries import Demands
 from keda_gpu_scaler.evaluator.ports import Source
-from keda_gpu_scaler.spec.demand import Demand, Pace
-from keda_gpu_scaler.spec.spec import ScaledObject, TriggerSpec
+from keda_gpu_scaler.spec.spec import Demand, Pace, ScaledObject, TriggerSpec
 from keda_gpu_scaler.telemetry import facts
 from testbed.clocks import at_once
 from testbed.triggers import BERT, demanding, spec

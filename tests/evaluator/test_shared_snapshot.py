@@ -6,10 +6,9 @@ import pytest
 
 from keda_gpu_scaler.evaluator.shared_snapshot import SnapshotFetcher
 from keda_gpu_scaler.evaluator.shared_source import EvidenceFetcher
-from keda_gpu_scaler.query.snapshot_query import SnapshotQuery
 from keda_gpu_scaler.snapshot.evidence import Evidence, EvidenceSource, PodStatement, Readiness
 from keda_gpu_scaler.snapshot.observation import Target
-from keda_gpu_scaler.spec.spec import Signal
+from keda_gpu_scaler.spec.spec import Signal, SnapshotQuery
 from keda_gpu_scaler.telemetry import facts
 from tests.support.scripted import AWAY, REFUSED, Clock, ScriptedCluster, ScriptedSource
 from tests.support.worlds import World, WorldPod, until

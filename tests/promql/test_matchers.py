@@ -7,8 +7,7 @@ from keda_gpu_scaler.promql import policy
 from keda_gpu_scaler.promql.tree import Matcher
 from keda_gpu_scaler.query.kube_state_texts import JOBS
 from keda_gpu_scaler.query.promql_texts import EXPORTERS, LOOK
-from keda_gpu_scaler.query.snapshot_query import SnapshotQuery
-from keda_gpu_scaler.spec.spec import Signal
+from keda_gpu_scaler.spec.spec import Signal, SnapshotQuery
 from tests.support.promql_texts import (
     ages_text,
     kube_state_text,

@@ -28,12 +28,10 @@ def named(metric: GpuMetric, *words: str) -> bool:
 
 
 def test_a_profile_shows_the_signals_it_claims_and_no_other() -> None:
-    shown = {
-        profile: {signal for signal in Signal if profiles.metric_sources(profile, signal)}
-        for profile in profiles.NAMES
-    }
-
-    assert shown == {profile: set(profiles.signals(profile)) for profile in profiles.NAMES}
+    shown = {profile: set(profiles.signals(profile)) for profile in profiles.NAMES}
+    for name, profile in profiles.PROFILES.items():
+        assert shown[name] == {signal for each in profile.conventions for signal in each.measures}
+    assert shown[profiles.AUTO] == set(Signal) - {Signal.NUMBER}
     assert {profile for profile, signals in shown.items() if not signals} == POD_LESS
 
 
@@ -97,14 +95,14 @@ def test_auto_reads_everything_that_any_profile_reads() -> None:
 
 
 def test_a_found_exporter_comes_after_dcgm_exporter(subtests: pytest.Subtests) -> None:
-    base = profiles.metric_sources(profiles.AUTO, Signal.UTILIZATION, found=())
+    base = profiles.metric_sources(profiles.AUTO, Signal.UTILIZATION, found=frozenset())
     assert all(
         way.rank == 0 and named(metric, "DCGM_", "dcgm_")
         for way in base
         for metric in way.measure.metrics
     )
     for found in profiles.DETECTED:
-        both = profiles.metric_sources(profiles.AUTO, Signal.UTILIZATION, found={found})
+        both = profiles.metric_sources(profiles.AUTO, Signal.UTILIZATION, found=frozenset({found}))
         added = both[len(base) :]
         with subtests.test(found):
             assert both[: len(base)] == base

@@ -12,8 +12,7 @@ from keda_gpu_scaler.record.build import HIDDEN, PODS_LISTED
 from keda_gpu_scaler.record.record import Record, Says, SettingOrigin
 from keda_gpu_scaler.snapshot.evidence import EvidenceSource, NamespaceEvidence, Unschedulable
 from keda_gpu_scaler.snapshot.snapshot import GpuSamples, NamespaceSnapshot, Pod
-from keda_gpu_scaler.spec.demand import Demand
-from keda_gpu_scaler.spec.spec import TriggerSpec
+from keda_gpu_scaler.spec.spec import Demand, TriggerSpec
 from testbed.triggers import BERT, access, demanding, spec
 from tests.support.records import HOUR, decided, record
 from tests.support.snapshots import BERT_DEPLOYMENT, NOW, STEP, bert, pod, said, snapshot, unseen

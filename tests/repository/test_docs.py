@@ -145,8 +145,9 @@ def profile_row(name: str, profile: Profile) -> list[str]:
     metrics = dict.fromkeys(
         f"`{one.name}`" for way in metric_sources for one in way.measure.metrics
     )
-    others = [signal for signal in profile.signals if signal is not Signal.UTILIZATION]
-    shown = "all" if set(profile.signals) == set(Signal) - {Signal.NUMBER} else ", ".join(others)
+    signals = profiles.signals(name)
+    others = [signal for signal in signals if signal is not Signal.UTILIZATION]
+    shown = "all" if set(signals) == set(Signal) - {Signal.NUMBER} else ", ".join(others)
     exporter = profile.exporter if profile.verified else f"{profile.exporter} ‡"
     return [f"`{name}`", exporter, " or ".join(pods), ", ".join(metrics), shown]
 

@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 from keda_gpu_scaler import errors, trigger
 from keda_gpu_scaler.pb import externalscaler_pb2 as pb
 from keda_gpu_scaler.service import messages
-from keda_gpu_scaler.spec import demand
+from keda_gpu_scaler.spec.spec import TOO_LARGE
 from keda_gpu_scaler.telemetry import facts
 from keda_gpu_scaler.trigger.access import EVERY_NAMESPACE, Access, Namespaces
 from testbed.triggers import access
 from tests.service.harness import OBJECT, TRIGGER, decided, reference
 
-VALUES = st.floats(min_value=0, max_value=demand.TOO_LARGE, exclude_max=True)
+VALUES = st.floats(min_value=0, max_value=TOO_LARGE, exclude_max=True)
 
 
 def triggers() -> messages.ParsedTriggers:
@@ -133,7 +133,7 @@ def keda_reads(whole: int, precise: float) -> float:
     return precise if precise > 0 else float(whole)
 
 
-@given(st.floats(min_value=0.001, max_value=demand.TOO_LARGE, exclude_max=True))
+@given(st.floats(min_value=0.001, max_value=TOO_LARGE, exclude_max=True))
 def test_any_target_of_a_demand_is_one_that_the_hpa_takes(target: float) -> None:
     metadata = TRIGGER | {"demandQuery": "load", "demandThreshold": f"{target:.17g}"}
     targets = messages.targets(trigger.parse(OBJECT, metadata, access()))

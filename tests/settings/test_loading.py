@@ -17,7 +17,7 @@ from keda_gpu_scaler.settings import (
 )
 from keda_gpu_scaler.settings.loading import fields
 from keda_gpu_scaler.settings.sources import KINDS
-from keda_gpu_scaler.spec.demand import Pace
+from keda_gpu_scaler.spec.spec import Pace
 from testbed import setting_rows
 
 PREFIX = "KEDA_GPU_SCALER_"

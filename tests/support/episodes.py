@@ -18,7 +18,6 @@ from keda_gpu_scaler.autoscaling.rules import (
     Metric,
     MetricType,
     Scale,
-    Step,
     Tolerances,
 )
 
@@ -96,14 +95,15 @@ class Comparison(NamedTuple):
     cause: Sync | Poll
     before: int
     after: int
-    step: Step
+    ruled: int
+    """By the rules."""
 
     @property
     def is_equal(self) -> bool:
-        return self.after == self.step.replicas
+        return self.after == self.ruled
 
     def __str__(self) -> str:
-        return f"{self.cause}: {self.before} → {self.after}, by the rules {self.step}"
+        return f"{self.cause}: {self.before} → {self.after}, by the rules {self.ruled}"
 
 
 def read(name: str) -> Recording:
@@ -145,12 +145,12 @@ def compared(recording: Recording) -> Iterator[Comparison]:
             change = _change(later, Sync, HPA)
             scale = Scale(spec=replicas, status=existing, ready=ready)
             # A change counts from when it was made.
-            step = hpa.sync(event.at if change is None else change.at, scale, metrics)
-            yield Comparison(event, replicas, change.replicas if change else replicas, step)
+            ruled = hpa.sync(event.at if change is None else change.at, scale, metrics)
+            yield Comparison(event, replicas, change.replicas if change else replicas, ruled)
         else:
             change = _change(later, Poll, KEDA)
-            step = keda.poll(event.at, replicas, event.active)
-            yield Comparison(event, replicas, change.replicas if change else replicas, step)
+            ruled = keda.poll(event.at, replicas, event.active)
+            yield Comparison(event, replicas, change.replicas if change else replicas, ruled)
 
 
 def _tolerances(behavior: Behavior | None) -> Tolerances:

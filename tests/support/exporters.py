@@ -13,9 +13,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from keda_gpu_scaler.query.snapshot_query import SnapshotQuery
 from keda_gpu_scaler.snapshot.observation import Observation
-from keda_gpu_scaler.spec.spec import Signal
+from keda_gpu_scaler.spec.spec import Signal, SnapshotQuery
 
 PAGES = Path(__file__).parents[1] / "data" / "exporters"
 EXPORTER_POD = {"namespace": "gpu-operator", "pod": "exporter-x", "container": "exporter"}

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 from keda_gpu_scaler.decision.decision import Decision, State
 from keda_gpu_scaler.snapshot.evidence import EvidenceSource
-from keda_gpu_scaler.spec.demand import Demand
+from keda_gpu_scaler.spec.spec import Demand
 from keda_gpu_scaler.telemetry import facts
 from keda_gpu_scaler.telemetry.metrics import Telemetry
 from testbed import triggers

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterable
 
 from keda_gpu_scaler.query import kube_state_texts, profiles, promql_texts
-from keda_gpu_scaler.query.snapshot_query import SnapshotQuery
+from keda_gpu_scaler.spec.spec import SnapshotQuery
 
 
 def snapshot_text(
@@ -12,14 +12,14 @@ def snapshot_text(
     step_seconds: float,
     found: Collection[str] = profiles.DETECTED,
 ) -> str:
-    metric_sources = profiles.metric_sources(wanted.profile, wanted.signal, found)
+    metric_sources = profiles.metric_sources(wanted.profile, wanted.signal, frozenset(found))
     return promql_texts.snapshot_text(
         metric_sources, frozenset(jobs), wanted.span_seconds, step_seconds, wanted.namespaces
     )
 
 
 def ages_text(wanted: SnapshotQuery, found: Collection[str] = profiles.DETECTED) -> str:
-    metric_sources = profiles.metric_sources(wanted.profile, wanted.signal, found)
+    metric_sources = profiles.metric_sources(wanted.profile, wanted.signal, frozenset(found))
     return promql_texts.ages_text(metric_sources, wanted.namespaces)
 
 

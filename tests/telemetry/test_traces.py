@@ -10,7 +10,7 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from opentelemetry.trace import SpanKind, StatusCode
 
 from keda_gpu_scaler.decision.decision import State
-from keda_gpu_scaler.spec.demand import Demand
+from keda_gpu_scaler.spec.spec import Demand
 from keda_gpu_scaler.telemetry import facts
 from keda_gpu_scaler.telemetry.traces import SpanObserver
 from testbed.triggers import BERT, demanding

@@ -9,10 +9,11 @@ from keda_gpu_scaler import promql, trigger
 from keda_gpu_scaler.demand.presets import NAMES, PRESETS
 from keda_gpu_scaler.promql import Policy
 from keda_gpu_scaler.query import profiles, promql_texts
-from keda_gpu_scaler.spec.demand import DemandSpec, OnEmpty
 from keda_gpu_scaler.spec.spec import (
     Aggregation,
+    DemandSpec,
     GpuAggregation,
+    OnEmpty,
     OnUnknown,
     Signal,
     TriggerSpec,

@@ -28,9 +28,10 @@ DETECTED = tuple(
 dcgm-exporter comes before all of them: HAMi's monitor shows 0 for whole cards (HAMi issue 601)."""
 
 
+@lru_cache
 def metric_sources(
-    profile: str, signal: Signal, found: Collection[str] = DETECTED
-) -> list[MetricSource]:
+    profile: str, signal: Signal, found: frozenset[str] = frozenset(DETECTED)
+) -> tuple[MetricSource, ...]:
     """Return the metric sources of a profile for a signal, the preferred exporter first.
 
     `found` are the exporters beside dcgm-exporter that the profile `auto` looks for.
@@ -40,16 +41,16 @@ def metric_sources(
         exporters = [dcgm.AUTO_CONVENTIONS, *others]
     else:
         exporters = [PROFILES[profile].conventions]
-    return [
+    return tuple(
         MetricSource(convention.labels, convention.measures[signal], rank)
         for rank, conventions in enumerate(exporters)
         for convention in conventions
         if signal in convention.measures
-    ]
+    )
 
 
 def signals(profile: str) -> tuple[Signal, ...]:
-    return _SHOWN if profile == AUTO else PROFILES[profile].signals
+    return tuple(signal for signal in Signal if metric_sources(profile, signal))
 
 
 @lru_cache
@@ -109,16 +110,13 @@ def _candidates(
 
 def pod_of(row: Mapping[str, str]) -> tuple[str, str] | None:
     """Return the namespace and the name of the pod that a row of any exporter is about."""
-    for naming in namings(row):
-        return naming[:2]
-    return None
+    return next((naming[:2] for naming in namings(row)), None)
 
 
 _EVERY = (
     *dcgm.AUTO_CONVENTIONS,
     *(convention for profile in PROFILES.values() for convention in profile.conventions),
 )
-_SHOWN = tuple(signal for signal in Signal if signal is not Signal.NUMBER)
 NAMESPACE_LABELS = (
     model.EXPORTED + model.NAMESPACE,
     *dict.fromkeys(

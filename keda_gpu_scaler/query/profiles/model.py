@@ -137,11 +137,6 @@ class Profile:
         """The exporter's name, without what else tells its rows apart."""
         return self.exporter.partition(",")[0]
 
-    @property
-    def signals(self) -> tuple[Signal, ...]:
-        shown = {signal for convention in self.conventions for signal in convention.measures}
-        return tuple(signal for signal in Signal if signal in shown)
-
 
 class MetricSource(NamedTuple):
     """One way to read a signal."""

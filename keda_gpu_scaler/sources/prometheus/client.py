@@ -23,8 +23,7 @@ from msgspec.json import Decoder
 
 from keda_gpu_scaler import errors
 from keda_gpu_scaler.promql import policy
-from keda_gpu_scaler.query.promql_texts import LONGEST_BYTES, alternatives
-from keda_gpu_scaler.query.snapshot_query import texts_about
+from keda_gpu_scaler.query.promql_texts import LONGEST_BYTES, alternatives, texts_about
 from keda_gpu_scaler.settings import PrometheusSettings
 from keda_gpu_scaler.snapshot.observation import Points, Row
 from keda_gpu_scaler.sources import query_client

@@ -21,7 +21,6 @@ from keda_gpu_scaler.evaluator.ports import EvidenceProvider, Source
 from keda_gpu_scaler.evidence.kube_state_metrics import read_evidence
 from keda_gpu_scaler.query import kube_state_texts, profiles, promql_texts
 from keda_gpu_scaler.query.profiles.model import MetricSource
-from keda_gpu_scaler.query.snapshot_query import SnapshotQuery
 from keda_gpu_scaler.snapshot.attribution import Breadth
 from keda_gpu_scaler.snapshot.evidence import Evidence
 from keda_gpu_scaler.snapshot.observation import GpuReports, Observation, Target, scrape_times
@@ -34,8 +33,7 @@ from keda_gpu_scaler.sources.prometheus.client import (
     parse_vector,
     several,
 )
-from keda_gpu_scaler.spec.demand import is_countable
-from keda_gpu_scaler.spec.spec import OwnQuery
+from keda_gpu_scaler.spec.spec import OwnQuery, SnapshotQuery, is_countable
 from keda_gpu_scaler.telemetry import facts
 from keda_gpu_scaler.times import SETTLED_LAG_SECONDS
 from keda_gpu_scaler.transport.http_client import printable
@@ -312,7 +310,7 @@ class PrometheusSource:
             self._breadths_asked[metrics] = self._client.clock(), breadths
         return breadths
 
-    def _metric_sources(self, snapshot_query: SnapshotQuery) -> list[MetricSource]:
+    def _metric_sources(self, snapshot_query: SnapshotQuery) -> tuple[MetricSource, ...]:
         return profiles.metric_sources(
             snapshot_query.profile, snapshot_query.signal, self._exporters
         )

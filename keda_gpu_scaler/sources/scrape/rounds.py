@@ -12,10 +12,10 @@ from operator import itemgetter
 from typing import NamedTuple
 
 from keda_gpu_scaler.query import profiles
-from keda_gpu_scaler.query.snapshot_query import SnapshotQuery
 from keda_gpu_scaler.snapshot.observation import GpuReports, Observation, Points, Row, Target
 from keda_gpu_scaler.sources.scrape.page_samples import PageSamples, PageSeries
 from keda_gpu_scaler.sources.series import Exporters, fill_gaps, read_series
+from keda_gpu_scaler.spec.spec import SnapshotQuery
 
 OVERLOOKED_SECONDS = 3600.0
 """A listed target that has not answered for this long is taken to have no exporter."""

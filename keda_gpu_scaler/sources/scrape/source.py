@@ -14,12 +14,12 @@ import httpx
 
 from keda_gpu_scaler import errors
 from keda_gpu_scaler.evaluator.ports import EvidenceProvider, Source
-from keda_gpu_scaler.query.snapshot_query import SnapshotQuery
 from keda_gpu_scaler.settings import ScrapeSettings
 from keda_gpu_scaler.snapshot.observation import GpuReports, Observation, Target
 from keda_gpu_scaler.sources.evaluation_times import LEAP_SECONDS
 from keda_gpu_scaler.sources.scrape import page_samples
 from keda_gpu_scaler.sources.scrape.rounds import Rounds, Scrape
+from keda_gpu_scaler.spec.spec import SnapshotQuery
 from keda_gpu_scaler.telemetry import facts
 from keda_gpu_scaler.transport import proxies, resolver
 from keda_gpu_scaler.transport.http_client import OK, Client, printable

@@ -8,9 +8,8 @@ from dataclasses import replace
 from typing import Self
 
 from keda_gpu_scaler import errors, sources
-from keda_gpu_scaler.query.snapshot_query import snapshot_query_of
 from keda_gpu_scaler.settings import Settings
-from keda_gpu_scaler.spec.spec import TriggerSpec
+from keda_gpu_scaler.spec.spec import TriggerSpec, snapshot_query_of
 from keda_gpu_scaler.telemetry import facts
 from keda_gpu_scaler.workbench.backtest.recorded import Chunk, chunk_of
 from keda_gpu_scaler.workbench.cache import Cache

@@ -22,8 +22,7 @@ from keda_gpu_scaler.decision.decision import (
     recall,
     remember,
 )
-from keda_gpu_scaler.spec.demand import Demand
-from keda_gpu_scaler.spec.spec import TriggerSpec
+from keda_gpu_scaler.spec.spec import Demand, TriggerSpec
 from keda_gpu_scaler.spec.workload import Kind, Workload
 from keda_gpu_scaler.workbench.backtest.recipes import Recipe
 from keda_gpu_scaler.workbench.backtest.view import view

@@ -15,8 +15,8 @@ from keda_gpu_scaler.demand.presets import PRESETS
 from keda_gpu_scaler.promql import tree
 from keda_gpu_scaler.query import profiles
 from keda_gpu_scaler.spec.spec import GpuAggregation, TriggerSpec
-from keda_gpu_scaler.trigger import key_values
 from keda_gpu_scaler.trigger.keys import FROM_ENV
+from keda_gpu_scaler.trigger.metadata import NUMBER
 from keda_gpu_scaler.workbench.check import readings
 from keda_gpu_scaler.workbench.check.documents import shown
 from keda_gpu_scaler.workbench.check.findings import Wrong
@@ -50,7 +50,7 @@ class Followed(NamedTuple):
     def threshold(self) -> float | None:
         """What one replica has of it, as it is written; None: it is not, or not here."""
         written = self.trigger.metadata.get(self.threshold_key, "").strip()
-        return float(written) if key_values.NUMBER.fullmatch(written) else None
+        return float(written) if NUMBER.fullmatch(written) else None
 
 
 def reading_of(trigger: Trigger, key: str) -> Meaning | None:

@@ -184,7 +184,7 @@ class Side(ClosedLoop[DemoPod]):
 
     def push(self) -> None:
         """Take a push, as KEDA does."""
-        self.resize(self.keda.poll(self.clock, self.replicas, [True]).replicas)
+        self.resize(self.keda.poll(self.clock, self.replicas, [True]))
 
     def note(self) -> None:
         """Note what there is at the end of a tick."""

@@ -5,10 +5,10 @@ All is scraped as fast as by default, and nothing arrives late.
 
 from collections.abc import Collection, Iterable
 
-from keda_gpu_scaler.query.snapshot_query import SnapshotQuery
 from keda_gpu_scaler.snapshot.evidence import Evidence, PodStatement
 from keda_gpu_scaler.snapshot.observation import GpuReports, Observation, Series, Target
 from keda_gpu_scaler.sources.evaluation_times import floored, within
+from keda_gpu_scaler.spec.spec import SnapshotQuery
 from keda_gpu_scaler.spec.workload import Owner
 from keda_gpu_scaler.workbench.demo.scenes import BERT, Side
 from keda_gpu_scaler.workbench.world.loop import COLLECT_SECONDS, STEP_SECONDS

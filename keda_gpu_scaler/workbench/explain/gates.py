@@ -26,6 +26,7 @@ from keda_gpu_scaler.autoscaling.api_objects import (
     clock,
     quantity,
 )
+from keda_gpu_scaler.spec.durations import counted
 
 _ANNOTATION = "autoscaling.keda.sh/"
 _FALSE = {"0", "f", "F", "false", "FALSE", "False"}
@@ -194,7 +195,7 @@ def _fallback(facts: Facts, _running: Condition) -> str | None:
     health = facts.scaled_object.status.health.values()
     failures = max((metric.number_of_failures for metric in health), default=0)
     uses_number = fallback.behavior != "currentReplicas"
-    number = f"{rules.replicas_in_words(fallback.replicas)}, " if uses_number else ""
+    number = f"{counted(fallback.replicas, 'replica')}, " if uses_number else ""
     return (
         f"KEDA answers the HPA with its fallback in place of the value: {number}behavior"
         f" {fallback.behavior}; {failures} failures in a row, failureThreshold"
@@ -260,8 +261,12 @@ def _no_hpa(facts: Facts, able: Condition) -> str | None:
     return f"the HPA cannot scale the workload: {_message(able)}"
 
 
+def in_words(replicas: int | None) -> str:
+    return "the replicas" if replicas is None else counted(replicas, "replica")
+
+
 def _no_value(facts: Facts, active: Condition) -> str:
-    return f"the HPA keeps {rules.replicas_in_words(facts.replicas)}: {_message(active)}"
+    return f"the HPA keeps {in_words(facts.replicas)}: {_message(active)}"
 
 
 def _tolerance(facts: Facts, _able: Condition) -> str | None:
@@ -276,7 +281,7 @@ def _tolerance(facts: Facts, _able: Condition) -> str | None:
         return None
     whose = "the cluster's, 0.1 unless set otherwise" if own is None else f"{own:g}"
     return (
-        f"the HPA keeps {rules.replicas_in_words(current)}: {metric.value:g} / {metric.target:g} ="
+        f"the HPA keeps {counted(current, 'replica')}: {metric.value:g} / {metric.target:g} ="
         f" {ratio:.3f} is within its tolerance ({whose}); without it"
         f" {metric.asks(current)} would be needed"
     )
@@ -292,7 +297,7 @@ def _stabilization(facts: Facts, able: Condition) -> str:
         window = f"{seconds} s"
         ends = f"until {clock(facts.now + seconds)} at the latest, if that stays so"
     extreme, bound = ("lowest", "most") if up else ("highest", "least")
-    kept = rules.replicas_in_words(facts.seen_hpa.status.desired_replicas)
+    kept = counted(facts.seen_hpa.status.desired_replicas, "replica")
     return (
         f"the HPA waits: stabilizationWindowSeconds {window}, the {extreme} recommendation in it"
         f" was at {bound} {kept}; now {_asked(facts)}, {ends}"
@@ -396,7 +401,7 @@ def _asked(facts: Facts) -> str:
     existing = facts.seen_hpa.status.current_replicas
     if facts.scale is not None and facts.scale.spec.replicas == existing:
         existing = facts.scale.status.replicas  # no rescale since that sync
-    return f"the metrics need {rules.replicas_in_words(metric.asks(existing))}"
+    return f"the metrics need {counted(metric.asks(existing), 'replica')}"
 
 
 def _direction(facts: Facts, *, up: bool) -> Direction:

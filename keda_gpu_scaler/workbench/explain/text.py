@@ -8,7 +8,6 @@ from rich.console import Console
 from rich.table import Table
 
 from keda_gpu_scaler import errors
-from keda_gpu_scaler.autoscaling import rules
 from keda_gpu_scaler.decision import reasons
 from keda_gpu_scaler.record.record import Record
 from keda_gpu_scaler.spec import durations
@@ -46,7 +45,7 @@ def write(records: Sequence[Record], behind: gates.Gates | None) -> None:
     if behind is not None:
         if records:
             console.rule()
-        replicas = rules.replicas_in_words(behind.replicas)
+        replicas = gates.in_words(behind.replicas)
         console.print(f"From the value to {replicas}, in {behind.cluster}", style="bold")
         if not behind.gates:
             _print_line(console, behind.reason)
@@ -63,7 +62,7 @@ def write_why_not(answers: Sequence[WhyNot]) -> None:
         question = f"does {answer.metric_name} want {answer.wanted}?"
         if answer.wanted == 0:
             question = "is the trigger inactive, so that KEDA goes to zero?"
-        replicas = rules.replicas_in_words(answer.replicas)
+        replicas = durations.counted(answer.replicas, "replica")
         yes_or_no = "yes" if answer.is_so else "no"
         heading = f"{answer.scaled_object} at {replicas}: {question} {yes_or_no}"
         console.print(errors.without_controls(heading), style="bold")

@@ -14,7 +14,7 @@ from keda_gpu_scaler.autoscaling import rules
 from keda_gpu_scaler.decision.decision import State
 from keda_gpu_scaler.decision.pod_state import PodState
 from keda_gpu_scaler.record.record import MetricRecord, Record, Says
-from keda_gpu_scaler.spec.demand import METRIC_NAME, TOO_LARGE
+from keda_gpu_scaler.spec.spec import DEMAND_METRIC, TOO_LARGE
 from keda_gpu_scaler.trigger.metadata import REACHABLE_PERCENT
 
 _INACTIVE = (
@@ -167,7 +167,7 @@ def _ways(record: Record, metric: MetricRecord, wanted: int) -> Iterator[Way]:
     target = _bound(
         lambda target: -_desired(metric, metric.value, target), -wanted, is_more=not is_more
     )
-    is_demand = metric.name == METRIC_NAME
+    is_demand = metric.name == DEMAND_METRIC
     is_refused = record.unit == "%" and not is_demand and (target or 0.0) > REACHABLE_PERCENT
     if target is not None and not is_refused:
         key = "demandThreshold" if is_demand else "threshold"
@@ -177,7 +177,7 @@ def _ways(record: Record, metric: MetricRecord, wanted: int) -> Iterator[Way]:
 def _is_possible(record: Record, metric: MetricRecord, way: Way) -> bool:
     """Tell whether a GPU can show so much: 100 % are the most, unless those of a pod are summed."""
     is_summed = any((each.key, each.value) == ("gpuAggregation", "sum") for each in record.settings)
-    if way.key is not None or metric.name == METRIC_NAME or record.unit != "%" or is_summed:
+    if way.key is not None or metric.name == DEMAND_METRIC or record.unit != "%" or is_summed:
         return True
     is_average = metric.metric_type == rules.MetricType.VALUE
     return (way.at_least or 0.0) <= 100 * (1 if is_average else metric.replicas)
@@ -186,7 +186,7 @@ def _is_possible(record: Record, metric: MetricRecord, way: Way) -> bool:
 def _way(
     record: Record, metric: MetricRecord, key: str | None, bound: float, *, is_least: bool
 ) -> Way:
-    unit = "" if metric.name == METRIC_NAME else record.unit
+    unit = "" if metric.name == DEMAND_METRIC else record.unit
     now = (metric.value or 0.0) if key is None else metric.target
     note = ""
     if key is not None:
@@ -240,7 +240,7 @@ def _is_usable(metric: MetricRecord) -> bool:
 def _is_whole(record: Record, replicas: int) -> bool:
     """Tell whether a lower value would be an answer, and not only a lower bound."""
     is_known = all(_is_usable(metric) for metric in record.metrics)
-    if record.metric_name == METRIC_NAME:  # what is not measured yet takes nothing from it
+    if record.metric_name == DEMAND_METRIC:  # what is not measured yet takes nothing from it
         return is_known and record.state not in {State.UNKNOWN, State.PARTIAL}
     return is_known and record.state == State.MEASURED and record.measured >= replicas
 

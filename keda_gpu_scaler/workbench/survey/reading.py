@@ -10,12 +10,11 @@ from keda_gpu_scaler import errors
 from keda_gpu_scaler.decision.causes import Look
 from keda_gpu_scaler.query import kube_state_texts, profiles
 from keda_gpu_scaler.query.promql_texts import alternatives, range_text
-from keda_gpu_scaler.query.snapshot_query import SnapshotQuery
 from keda_gpu_scaler.snapshot.observation import Row
 from keda_gpu_scaler.sources.prometheus.client import PrometheusClient, parse_matrix, parse_vector
 from keda_gpu_scaler.sources.prometheus.source import PrometheusSource
 from keda_gpu_scaler.spec import durations
-from keda_gpu_scaler.spec.spec import Signal
+from keda_gpu_scaler.spec.spec import Signal, SnapshotQuery
 from keda_gpu_scaler.spec.workload import NO_OWNER, Owner
 from keda_gpu_scaler.workbench.cache import Cache
 from keda_gpu_scaler.workbench.survey.usage import (

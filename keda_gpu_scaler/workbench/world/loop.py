@@ -163,9 +163,9 @@ class ClosedLoop(Generic[R]):
         counted = self._counted()
         ready = sum(pod.works(self.clock) for pod in counted)
         scale = Scale(spec=self.replicas, status=len(counted), ready=ready)
-        wanted = self.hpa.sync(self.clock, scale, metrics).replicas
+        wanted = self.hpa.sync(self.clock, scale, metrics)
         if polls and (self.clock - self.begin) % (2 * STEP_SECONDS) == 0:
-            wanted = self.keda.poll(self.clock, wanted, [active]).replicas
+            wanted = self.keda.poll(self.clock, wanted, [active])
         self.resize(wanted)
 
     def _collect(self, since: float, until: float) -> None:

@@ -10,8 +10,14 @@ from typing import Any
 import pytest
 
 from keda_gpu_scaler import errors, trigger
-from keda_gpu_scaler.spec.demand import OnEmpty
-from keda_gpu_scaler.spec.spec import Aggregation, GpuAggregation, OnUnknown, ScaledObject, Signal
+from keda_gpu_scaler.spec.spec import (
+    Aggregation,
+    GpuAggregation,
+    OnEmpty,
+    OnUnknown,
+    ScaledObject,
+    Signal,
+)
 from keda_gpu_scaler.trigger import KEDA_KEYS, KEYS, metadata
 from testbed import charts
 from testbed.triggers import access

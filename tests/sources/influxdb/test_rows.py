@@ -6,11 +6,10 @@ import pytest
 
 from keda_gpu_scaler.query import profiles
 from keda_gpu_scaler.query.influxql import Schema
-from keda_gpu_scaler.query.snapshot_query import SnapshotQuery
 from keda_gpu_scaler.snapshot.observation import GpuReports
 from keda_gpu_scaler.sources import influxdb
 from keda_gpu_scaler.sources.influxdb import Field
-from keda_gpu_scaler.spec.spec import Signal
+from keda_gpu_scaler.spec.spec import Signal, SnapshotQuery
 
 STEP = 15.0
 AT = 1_700_000_100.0

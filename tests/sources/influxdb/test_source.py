@@ -13,12 +13,11 @@ import pytest_asyncio
 
 from keda_gpu_scaler import errors
 from keda_gpu_scaler.query.influxql import METRIC
-from keda_gpu_scaler.query.snapshot_query import SnapshotQuery
 from keda_gpu_scaler.settings import InfluxdbSettings
 from keda_gpu_scaler.snapshot.observation import GpuReports, Observation
 from keda_gpu_scaler.sources.evaluation_times import SYNCHRONIZED_SECONDS
 from keda_gpu_scaler.sources.influxdb import InfluxdbSource
-from keda_gpu_scaler.spec.spec import Signal
+from keda_gpu_scaler.spec.spec import Signal, SnapshotQuery
 from keda_gpu_scaler.telemetry import facts
 from keda_gpu_scaler.telemetry.facts import Fact, Queried
 from testbed.clocks import Clock

@@ -7,8 +7,7 @@ import pytest
 
 from keda_gpu_scaler import promql
 from keda_gpu_scaler.promql import Policy
-from keda_gpu_scaler.query.snapshot_query import SnapshotQuery
-from keda_gpu_scaler.spec.spec import Signal
+from keda_gpu_scaler.spec.spec import Signal, SnapshotQuery
 from testbed.prometheus import PrometheusServer
 from testbed.series import Series
 from tests.repository.test_docs_snippets import pieces

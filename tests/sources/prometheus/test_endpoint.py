@@ -15,10 +15,9 @@ import pytest_asyncio
 from keda_gpu_scaler import errors, promql
 from keda_gpu_scaler.decision.decision import Decision, State
 from keda_gpu_scaler.evaluator.evaluator import Evaluator
-from keda_gpu_scaler.query.snapshot_query import SnapshotQuery
 from keda_gpu_scaler.snapshot.observation import Observation
 from keda_gpu_scaler.sources.prometheus.source import PrometheusSource
-from keda_gpu_scaler.spec.spec import ScaledObject, Signal
+from keda_gpu_scaler.spec.spec import ScaledObject, Signal, SnapshotQuery
 from keda_gpu_scaler.spec.workload import Kind, Workload
 from keda_gpu_scaler.telemetry import facts
 from testbed import gpus, triggers

@@ -6,7 +6,6 @@ import pytest
 
 from keda_gpu_scaler.query import profiles
 from keda_gpu_scaler.query.promql_texts import LONGEST_BYTES
-from keda_gpu_scaler.query.snapshot_query import SnapshotQuery
 from keda_gpu_scaler.snapshot.observation import Row
 from keda_gpu_scaler.sources.prometheus.client import (
     FORGOTTEN_SECONDS,
@@ -18,7 +17,7 @@ from keda_gpu_scaler.sources.prometheus.source import (
     KubeStateMetrics,
     PrometheusSource,
 )
-from keda_gpu_scaler.spec.spec import Signal
+from keda_gpu_scaler.spec.spec import Signal, SnapshotQuery
 from keda_gpu_scaler.telemetry import facts
 from testbed.clocks import Clock
 from tests.sources.prometheus.scripted import ScriptedClient, rows

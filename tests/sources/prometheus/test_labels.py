@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from keda_gpu_scaler.query.snapshot_query import SnapshotQuery
-from keda_gpu_scaler.spec.spec import Signal
+from keda_gpu_scaler.spec.spec import Signal, SnapshotQuery
 from keda_gpu_scaler.telemetry import facts
 from testbed.prometheus import PrometheusServer
 from testbed.series import Series

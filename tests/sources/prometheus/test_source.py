@@ -13,12 +13,11 @@ import pytest
 import pytest_asyncio
 
 from keda_gpu_scaler.query.kube_state_texts import JOBS, PODS
-from keda_gpu_scaler.query.snapshot_query import SnapshotQuery
 from keda_gpu_scaler.settings import PrometheusSettings
 from keda_gpu_scaler.snapshot.observation import GpuReports, Target
 from keda_gpu_scaler.sources.prometheus.client import PrometheusClient, parse_vector
 from keda_gpu_scaler.sources.prometheus.source import GPUS_PER_QUERY
-from keda_gpu_scaler.spec.spec import Signal
+from keda_gpu_scaler.spec.spec import Signal, SnapshotQuery
 from keda_gpu_scaler.telemetry.facts import Fact, Queried
 from testbed import gpus, series
 from testbed.gpus import Gpu, Up

@@ -7,12 +7,11 @@ import pytest
 import pytest_asyncio
 
 from keda_gpu_scaler.query import profiles
-from keda_gpu_scaler.query.snapshot_query import SnapshotQuery
 from keda_gpu_scaler.settings import PrometheusSettings
 from keda_gpu_scaler.snapshot.observation import GpuReports, Observation
 from keda_gpu_scaler.sources.prometheus.client import PrometheusClient
 from keda_gpu_scaler.sources.prometheus.source import PrometheusSource
-from keda_gpu_scaler.spec.spec import Signal
+from keda_gpu_scaler.spec.spec import Signal, SnapshotQuery
 from testbed.prometheus import KINDS
 from tests.support import exporters
 from tests.support import http_replies as web

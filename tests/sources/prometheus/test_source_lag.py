@@ -8,10 +8,9 @@ import pytest
 
 from keda_gpu_scaler import errors
 from keda_gpu_scaler.query.promql_texts import ON_TIME_LABEL
-from keda_gpu_scaler.query.snapshot_query import SnapshotQuery
 from keda_gpu_scaler.sources.prometheus import client
 from keda_gpu_scaler.sources.prometheus.source import PrometheusSource
-from keda_gpu_scaler.spec.spec import Signal
+from keda_gpu_scaler.spec.spec import Signal, SnapshotQuery
 from keda_gpu_scaler.telemetry import facts
 from testbed import gpus
 from testbed.clocks import Clock

@@ -17,7 +17,6 @@ from keda_gpu_scaler.query.promql_texts import (
     STATE_LABEL,
     TARGETS,
 )
-from keda_gpu_scaler.query.snapshot_query import SnapshotQuery
 from keda_gpu_scaler.settings import PrometheusSettings
 from keda_gpu_scaler.snapshot.observation import GpuReports, Row
 from keda_gpu_scaler.sources.evaluation_times import SYNCHRONIZED_SECONDS
@@ -27,7 +26,7 @@ from keda_gpu_scaler.sources.prometheus.source import (
     QUERIES_OF_A_STEP,
     PrometheusSource,
 )
-from keda_gpu_scaler.spec.spec import Signal
+from keda_gpu_scaler.spec.spec import Signal, SnapshotQuery
 from keda_gpu_scaler.telemetry import facts
 from testbed.clocks import Clock
 from tests.sources.prometheus.scripted import ScriptedClient, rows

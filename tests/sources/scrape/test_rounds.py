@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from keda_gpu_scaler.query.snapshot_query import SnapshotQuery
 from keda_gpu_scaler.snapshot.observation import GpuReports, Row, Target
 from keda_gpu_scaler.sources.scrape.rounds import (
     MOST_POINTS,
@@ -17,7 +16,7 @@ from keda_gpu_scaler.sources.scrape.rounds import (
     Scrape,
 )
 from keda_gpu_scaler.sources.series import Exporters, fill_gaps, read_series
-from keda_gpu_scaler.spec.spec import Signal
+from keda_gpu_scaler.spec.spec import Signal, SnapshotQuery
 from tests.support import gpu_samples
 from tests.support.gpu_samples import Sample
 

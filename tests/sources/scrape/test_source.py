@@ -11,11 +11,10 @@ import pytest
 import pytest_asyncio
 
 from keda_gpu_scaler import errors
-from keda_gpu_scaler.query.snapshot_query import SnapshotQuery
 from keda_gpu_scaler.settings import ScrapeSettings
 from keda_gpu_scaler.snapshot.observation import GpuReports, Observation, Target
 from keda_gpu_scaler.sources.scrape.source import KEEP_SECONDS, ScrapeSource
-from keda_gpu_scaler.spec.spec import Signal
+from keda_gpu_scaler.spec.spec import Signal, SnapshotQuery
 from keda_gpu_scaler.telemetry import facts
 from keda_gpu_scaler.telemetry.facts import Fact, Queried
 from keda_gpu_scaler.transport import resolver

@@ -9,10 +9,9 @@ from typing import Any, cast
 from keda_gpu_scaler.decision.decision import Decision, State
 from keda_gpu_scaler.evaluator.evaluator import Evaluator
 from keda_gpu_scaler.evaluator.ports import Samples
-from keda_gpu_scaler.query.snapshot_query import SnapshotQuery
 from keda_gpu_scaler.snapshot.evidence import EvidenceSource
 from keda_gpu_scaler.snapshot.observation import Observation
-from keda_gpu_scaler.spec.spec import Aggregation
+from keda_gpu_scaler.spec.spec import Aggregation, SnapshotQuery
 from testbed.loops.loop import Loop
 from testbed.loops.monitoring import LOOKBACK, Monitoring
 from testbed.triggers import BERT

@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 
 from keda_gpu_scaler.autoscaling import rules
 from keda_gpu_scaler.record.record import MetricRecord, Record
-from keda_gpu_scaler.spec.demand import METRIC_NAME, Demand
-from keda_gpu_scaler.spec.spec import TriggerSpec
+from keda_gpu_scaler.spec.spec import DEMAND_METRIC, Demand, TriggerSpec
 from keda_gpu_scaler.workbench.explain.why_not import Way, WhyNot, why_not
 from testbed.triggers import demanding, spec
 from tests.support.records import HOUR, decided, record
@@ -215,7 +214,7 @@ def test_a_demand_is_a_metric_too_and_the_hpa_takes_the_largest() -> None:
     fewer = why_not(shown, 2)
     assert [(way.metric, way.at_most) for way in fewer.ways if not way.key] == [
         ("gpu-utilization", 140),
-        (METRIC_NAME, 10),
+        (DEMAND_METRIC, 10),
     ]
     assert fewer.reasons == (
         "every metric that wants more must change: the HPA takes the largest number",
