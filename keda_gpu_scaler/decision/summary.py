@@ -109,8 +109,6 @@ def hpa_metrics(
     }
     second = None if spec.demand is None or spec.is_by_demand else spec.demand.threshold
     if second is not None:
-        if demand is not None and decided.replicas:  # without one the HPA does not ask
-            demand = activation.told(spec, decided, demand)
         demanded = None if demand is None else demand.value
         metrics_by_name[DEMAND_METRIC] = rules.Metric(value=demanded, target=second)
     return metrics_by_name
@@ -131,6 +129,8 @@ def recommended_replicas(spec: TriggerSpec, decided: Decision, demand: Demand | 
         return 0 if is_demand_known else None
     if spec.for_formula:
         return None  # the HPA gets the value of a formula
+    if demand is not None and decided.replicas:  # without one the HPA does not ask
+        demand = activation.told(spec, decided, demand)
     metrics = list(hpa_metrics(spec, decided, demand).values())
     step = rules.recommend(metrics, rules.Scale.steady(decided.replicas))
     if step is not None:

@@ -93,15 +93,20 @@ class CostWriter:
 
     async def run(self) -> None:
         """Write until this is cancelled; then remove what is written."""
+        under_way = asyncio.create_task(self.round())
         try:
             while True:
-                await self.round()
+                await asyncio.shield(under_way)
                 await asyncio.sleep(self._ahead_seconds / ROUNDS)
+                under_way = asyncio.create_task(self.round())
         finally:
             removals = (self._write(name, {}) for name in self._followed if not self._dry_run)
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(END_SECONDS):
+                    # The API server carries out a patch that is sent, also if nobody waits for it.
+                    await asyncio.wait({under_way})
                     await asyncio.gather(*removals, return_exceptions=True)
+            under_way.cancel()
             await self._api.close()
 
     async def round(self) -> None:

@@ -255,11 +255,11 @@ def test_an_average_is_a_value_and_a_demand_that_scales_is_a_metric_of_its_own()
     assert (demand.name, demand.value, demand.desired) == ("gpu-demand", None, None)
 
 
-def test_a_demand_that_is_held_just_after_a_gap_shows_why() -> None:
+def test_a_demand_that_is_held_just_after_a_gap_shows_its_arithmetic_and_why() -> None:
     both, scales = snapshot(bert("b", 90), bert("c", 120)), demanding("sum(x)", demandThreshold="5")
     _, held = record(scales, both, demand=Demand(4.0, is_least=True)).metrics
-    assert (held.value, held.desired) == (None, None)
-    assert held.reason.endswith("holds the replicas: servers may be missing just after a gap")
+    assert (held.value, held.desired) == (4, None)
+    assert held.reason.endswith("; held: servers may be missing just after a gap")
     _, raises = record(scales, both, demand=Demand(12.0, is_least=True)).metrics
     assert (raises.value, raises.desired) == (12, 3)
 

@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 import json
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -36,6 +36,9 @@ AHEAD = 30.0
 ML = "/namespaces/ml"
 
 
+async def _at_once() -> None: ...
+
+
 @dataclass(slots=True)
 class FakeCluster:
     """A Deployment with three pods, an HPA without a stabilization window, and patches of pods."""
@@ -54,6 +57,9 @@ class FakeCluster:
     shown: Json = field(default_factory=dict)
     """In place of what a ScaledObject has."""
     before_patch: Callable[[], None] = lambda: None
+    hold_back: Callable[[], Awaitable[None]] = _at_once
+    """Of patches."""
+    on_list: Callable[[], None] = lambda: None
 
     def application(self) -> Starlette:
         pods, answers = f"/api/v1{ML}/pods", self._lists()
@@ -74,6 +80,7 @@ class FakeCluster:
     def _answering(self, made: Callable[[], list[Json]]) -> Any:
         async def answer(request: Request) -> Response:
             assert request.method == "GET"
+            self.on_list()
             items, begin = made(), int(request.query_params.get("continue", "0"))
             end = begin + 2 if "limit" in request.query_params else len(items)
             following = {"continue": str(end)} if end < len(items) else {}
@@ -85,6 +92,7 @@ class FakeCluster:
     async def _patch(self, request: Request) -> Response:
         assert request.headers["content-type"] == "application/merge-patch+json"
         self.before_patch()
+        await self.hold_back()
         if self.refusal is not None:
             return self.refusal
         name, metadata = request.path_params["name"], (await request.json())["metadata"]
@@ -316,6 +324,26 @@ async def test_at_its_end_it_removes_what_it_wrote_although_one_namespace_fails(
     assert stage.cluster.costs
     await stage.end()
     assert stage.cluster.costs == {}
+    stage.start()
+
+
+async def test_a_patch_that_is_under_way_at_its_end_is_removed_too(stage: Stage) -> None:
+    """An API server carries out what it was sent, also if nobody waits for the answer."""
+    cluster, task = stage.cluster, asyncio.create_task(stage.writer.run())
+    listed = asyncio.Event()
+
+    async def hold_back() -> None:
+        if task.cancel():  # the first one: others are removals, after the task has ended its round
+            cluster.hold_back = _at_once
+            cluster.on_list = listed.set
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(listed.wait(), 0.2)
+
+    cluster.hold_back = hold_back
+    with contextlib.suppress(asyncio.CancelledError):
+        await task
+    assert cluster.patches
+    assert cluster.costs == {}
     stage.start()
 
 
