@@ -121,10 +121,13 @@ def told(spec: TriggerSpec, decided: Decision | None, demand: Demand) -> Demand:
 def _raises(decided: Decision, number: float, threshold: float) -> bool:
     """Tell whether a demand asks for more replicas than there are.
 
-    Of an unknown load only the owner's count says how many.
+    Of an unknown load only the owner's count says how many. Just after zero that may still be 0;
+    the HPA then has its minimum, below which it does not go.
     """
-    is_counted = decided.wanted is not None or decided.state is not State.UNKNOWN
-    return is_counted and 0 < decided.replicas * threshold < number
+    if decided.wanted is not None:
+        return max(1, decided.wanted) * threshold < number
+    replicas = decided.expected + decided.starting
+    return decided.state is not State.UNKNOWN and 0 < replicas * threshold < number
 
 
 def _with_demand(decided: Decision, reason: str) -> Decision:

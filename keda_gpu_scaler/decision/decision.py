@@ -67,6 +67,8 @@ class Decision:
     StreamIsActive may push."""
     expected: int = 0
     """Replicas that should report."""
+    starting: int = 0
+    """Replicas that were never Ready, which need not report."""
     reporting_pods: int = 0
     """Pods that report right now."""
     wanted: int | None = None
@@ -171,6 +173,7 @@ def decide(spec: TriggerSpec, view: NamespaceSnapshot, context: Context) -> Deci
         activated=busy.active,
         average=workload.mean if measured else None,
         expected=len(workload.replicas),
+        starting=len(workload.not_ready),
         wanted=workload.wanted if is_fresh else None,
         measured=len(measured),
         reporting_pods=workload.reporting_pods,

@@ -68,6 +68,7 @@ class DemandQuery:
         self.flight, self._clock = flight, flight.clock
         self._value: float | None = None
         self._answered_at = self._settled_at = float("-inf")
+        self._gap_seconds = GAP_SECONDS
         self._trouble: str | None = f"source {self._source_name}: no answer yet"
         """Why the newest query gave no number; None: it did."""
         self._is_prompt = True
@@ -83,6 +84,7 @@ class DemandQuery:
         self, interval_seconds: float, deadline: float, *, is_urgent: bool = False
     ) -> None:
         """Query it if that is due, and wait; if the last answer was no good one, only if urgent."""
+        self._gap_seconds = max(GAP_SECONDS, 2 * interval_seconds)
         if self.due_seconds(interval_seconds) <= 0:
             name = f"{demand_name(self._text)} {self._source_name}"
             self.flight.launch(self._ask, name)
@@ -105,7 +107,7 @@ class DemandQuery:
             self._trouble = f"source {self._source_name}: {error}"
         else:
             now = self._clock()
-            if self._value is None or now - self._answered_at > GAP_SECONDS:
+            if self._value is None or now - self._answered_at > self._gap_seconds:
                 self._settled_at = now + BEGUN_SECONDS
             self._answered_at = now
             self._is_prompt = now <= self.flight.slow_at

@@ -389,10 +389,13 @@ class Evaluator:
         demand = await self._demands.ask(scaled_object, spec, deadline)
         tracked = self._triggers.last(scaled_object, spec)
         answer = None if tracked is None else tracked.answer
-        return activation.told(spec, None if answer is None else answer.decision, demand)
+        is_recent = answer is not None and self._clock() - answer.at < HPA_SECONDS
+        return activation.told(spec, answer.decision if answer and is_recent else None, demand)
 
 
-_numbers = operator.attrgetter("value", "state", "active", "refused", "expected", "wanted")
+_numbers = operator.attrgetter(
+    "value", "state", "active", "refused", "expected", "starting", "wanted"
+)
 """What of a decision the replicas that it asks for depend on."""
 
 

@@ -320,7 +320,8 @@ def _by_demand(answered: Answered) -> Activation:
 def _metrics(answered: Answered) -> Iterator[MetricRecord]:
     replicas, demand = answered.decision.replicas, answered.demand or Demand(None)
     metrics = hpa_metrics(answered.spec, answered.decision, demand)
-    is_told = activation.told(answered.spec, answered.decision, demand) is demand
+    # Without replicas the HPA does not ask.
+    is_told = not replicas or activation.told(answered.spec, answered.decision, demand) is demand
     for name, hpa in metrics.items():
         step = rules.recommend([hpa], rules.Scale.steady(replicas))
         reason = "no value: the HPA holds the replicas" if step is None else step.reason

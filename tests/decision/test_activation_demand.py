@@ -27,7 +27,11 @@ LEAST, UNKNOWN = Demand(12.0, is_least=True), Demand(None, "no answer")
         (replace(TWO, active=False, value=0.0), 4.0, False),
         (UNSEEN, 12.0, False),
         (replace(UNSEEN, wanted=2), 12.0, True),
+        (replace(TWO, expected=0, starting=3), 15.0, False),
+        (replace(TWO, expected=0, starting=3), 15.1, True),
         (replace(TWO, state=State.EMPTY, expected=0), 12.0, False),
+        (replace(TWO, state=State.EMPTY, expected=0, wanted=0), 5.0, False),
+        (replace(TWO, state=State.EMPTY, expected=0, wanted=0), 12.0, True),
         (None, 12.0, False),  # nothing was decided yet
     ],
 )

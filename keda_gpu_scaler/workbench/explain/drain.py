@@ -13,6 +13,7 @@ from keda_gpu_scaler.autoscaling.scale_in import COST
 from keda_gpu_scaler.record.record import PodRecord, Record
 from keda_gpu_scaler.spec import workload
 from keda_gpu_scaler.spec.workload import KINDS_BY_ALIAS, Kind
+from keda_gpu_scaler.times import LEAST_GRACE_SECONDS
 
 _OTHERS = {
     Kind.STATEFUL_SET: "a StatefulSet always takes the pod with the highest number",
@@ -76,9 +77,10 @@ def _level(pod: PodRecord) -> tuple[float, float, float]:
     by now goes before one that has just begun to work, whatever their means are. Where a newest
     number cannot be believed, the mean stands in for it.
     """
-    load, last = pod.load or 0.0, max((gpu.sampled_at for gpu in pod.gpus), default=0.0)
+    load = pod.load or 0.0
+    since = max((gpu.sampled_at for gpu in pod.gpus), default=0.0) - LEAST_GRACE_SECONDS
     newest = [
-        load if gpu.value is None else gpu.value for gpu in pod.gpus if gpu.sampled_at == last
+        load if gpu.value is None else gpu.value for gpu in pod.gpus if gpu.sampled_at > since
     ]
     busiest = max((gpu.busiest for gpu in pod.gpus if gpu.busiest is not None), default=-1.0)
     return max(newest, default=load), load, busiest

@@ -130,7 +130,7 @@ def _by_hpa(record: Record, desired: int, wanted: int, replicas: int) -> Iterato
         why = (
             "has no value, which holds the replicas"
             if is_held
-            else f"is in a formula: {metric.reason}"
+            else f"gives no number of replicas: {metric.reason}"
         )
         yield f"{metric.name} {why}"
     if desired == wanted:

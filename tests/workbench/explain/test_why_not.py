@@ -293,7 +293,9 @@ def test_of_a_formula_it_is_said_that_it_decides() -> None:
     found = why_not(busy(90, forFormula="true"), 3)
     assert (found.is_so, found.ways) == (False, ())
     (reason,) = found.reasons
-    assert reason.startswith("gpu-utilization is in a formula: the HPA gets the value of a formula")
+    assert reason.startswith(
+        "gpu-utilization gives no number of replicas: the HPA gets the value of a formula"
+    )
 
 
 @pytest.mark.parametrize("wanted", [1, 2])
