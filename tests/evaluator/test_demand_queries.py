@@ -240,3 +240,12 @@ async def test_after_a_gap_a_number_is_the_least_until_all_servers_are_scraped_a
     await is_least(15)
     bench.source.numbers[WAITING] = 7.0
     assert await is_least(15)
+
+
+async def test_where_demands_are_queried_rarely_their_usual_pace_is_no_gap() -> None:
+    bench = Bench(Pace(interval_seconds=times.BEGUN_SECONDS))
+    bench.source.numbers[WAITING] = 7.0
+    assert (await bench.ask()).is_least
+    for _ in range(3):
+        assert not (await bench.later(times.BEGUN_SECONDS)).is_least
+    assert (await bench.later(2 * times.BEGUN_SECONDS + 1)).is_least

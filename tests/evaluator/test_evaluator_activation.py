@@ -53,6 +53,18 @@ async def test_a_demand_that_scales_is_recommended_also_where_it_is_not_asked(be
     assert bench.of(facts.Evaluated)[-1].summary.recommended == 7
 
 
+async def test_just_after_a_gap_an_answer_from_before_it_counts_no_replicas(bench: Bench) -> None:
+    bench.source.numbers[WAITING] = 40.0
+    scales = demanding(WAITING, demandThreshold="2")
+    bench.source.world = World(PODS[:4])
+    await bench.ask(scales)
+    assert (await bench.evaluator.demand(BERT, scales, 3.0)).value == 40
+    bench.clock.seconds += 300
+    assert (await bench.evaluator.demand(BERT, scales, 3.0)).value is None
+    await bench.ask(scales)
+    assert (await bench.evaluator.demand(BERT, scales, 3.0)).value == 40
+
+
 async def test_a_record_says_that_a_scale_out_did_not_help(bench: Bench) -> None:
     scales = demanding(WAITING, threshold="", demandThreshold="2")
     bench.source.world = World(PODS[:4])

@@ -69,6 +69,14 @@ def test_where_the_newest_number_cannot_be_believed_the_mean_stands_in_for_it() 
     assert costs(decided(refused, bert("c", 30))) == [("c", -2), ("b", -1)]
 
 
+def test_a_busy_gpu_that_misses_the_newest_sample_still_counts() -> None:
+    both = bert("b", 90, 0)
+    missed, idle = both.gpus
+    missed = replace(missed, times=missed.times[:-1], values=missed.values[:-1])
+    shown = decided(replace(both, gpus=(missed, idle)), bert("c", 50))
+    assert costs(shown) == [("c", -2), ("b", -1)]
+
+
 def test_a_pod_without_a_known_load_is_never_taken_before_one_with() -> None:
     """Without a cost it counts as 0, and every cost is below."""
     starting = unseen("d", said(never=True, created=NOW - 60))

@@ -289,6 +289,14 @@ def test_zero_and_the_way_back_from_it_are_what_the_signals_say(
         assert reason.startswith(begin)
 
 
+def test_of_a_demand_that_is_held_after_a_gap_it_is_said_why() -> None:
+    scales = demanding("sum(x)", demandThreshold="5")
+    held = record(scales, snapshot(bert("b", 90)), demand=Demand(4.0, is_least=True))
+    (reason, *_) = why_not(held, 3).reasons
+    assert reason.startswith("gpu-demand gives no number of replicas: ")
+    assert reason.endswith("; held: servers may be missing just after a gap")
+
+
 def test_of_a_formula_it_is_said_that_it_decides() -> None:
     found = why_not(busy(90, forFormula="true"), 3)
     assert (found.is_so, found.ways) == (False, ())
