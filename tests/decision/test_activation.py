@@ -437,8 +437,10 @@ SENTENCES = {
     "gap": (
         OF_TWO,
         Demand(32.0, is_least=True),
-        "; demand 32 is on target for 2 replicas at demandThreshold 16; "
-        "held: servers may be missing just after a gap",
+        (
+            "; demand 32 is on target for 2 replicas at demandThreshold 16; "
+            "held: servers may be missing just after a gap"
+        ),
     ),
 }
 

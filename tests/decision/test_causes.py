@@ -53,8 +53,10 @@ CAUSES: list[tuple[str, dict[str, Any], dict[str, str], Look, str, str]] = [
         {},
         Look(),
         "no-series",
-        "the source has no metric of an exporter of accelerators: "
-        "let it scrape an exporter on each node that has them",
+        (
+            "the source has no metric of an exporter of accelerators: "
+            "let it scrape an exporter on each node that has them"
+        ),
     ),
     (
         "an exporter that names no pod",
@@ -70,8 +72,10 @@ CAUSES: list[tuple[str, dict[str, Any], dict[str, str], Look, str, str]] = [
         {},
         look(*rows("acme_npu_busy_percent")),
         "no-series",
-        "the source has acme_npu_busy_percent, which no profile reads: let it scrape an exporter "
-        "that a profile reads, or write a query with these metrics",
+        (
+            "the source has acme_npu_busy_percent, which no profile reads: let it scrape an "
+            "exporter that a profile reads, or write a query with these metrics"
+        ),
     ),
     (
         "five metrics",
@@ -95,8 +99,10 @@ CAUSES: list[tuple[str, dict[str, Any], dict[str, str], Look, str, str]] = [
         {},
         look(*rows(f"cluster:{UTIL}:avg")),
         "no-series",
-        f"{UTIL} is there under another name: cluster:{UTIL}:avg: "
-        "keep the exporter's name, or write a query with this one",
+        (
+            f"{UTIL} is there under another name: cluster:{UTIL}:avg: "
+            "keep the exporter's name, or write a query with this one"
+        ),
     ),
     (
         "the exporter's own pod, whose namespace was dropped",
@@ -128,8 +134,10 @@ CAUSES: list[tuple[str, dict[str, Any], dict[str, str], Look, str, str]] = [
         {"signal": "power", "activationThreshold": "90"},
         look(*rows(UTIL)),
         "no-series",
-        f"the signal power: there is no {POWER}, but {UTIL}: "
-        "let the exporter show it, or use another signal",
+        (
+            f"the signal power: there is no {POWER}, but {UTIL}: "
+            "let the exporter show it, or use another signal"
+        ),
     ),
     (
         "another profile",
@@ -267,8 +275,10 @@ CAUSES: list[tuple[str, dict[str, Any], dict[str, str], Look, str, str]] = [
         {},
         look(*IDLE, pods=rows(UTIL, exported_pod="bert-0")),
         "no-pod-labels",
-        "name pods by exported_pod, and no label names their namespace: "
-        "keep the label namespace, or exported_namespace, where relabelling drops it",
+        (
+            "name pods by exported_pod, and no label names their namespace: "
+            "keep the label namespace, or exported_namespace, where relabelling drops it"
+        ),
     ),
     (
         "other namespaces",
@@ -331,8 +341,10 @@ CAUSES: list[tuple[str, dict[str, Any], dict[str, str], Look, str, str]] = [
         {},
         look(*IDLE, pods=named(UTIL)),
         "no-pods",
-        "no pod of deployment/bert requests an accelerator, as the cluster lists it: "
-        "where it has a ResourceClaim, set",
+        (
+            "no pod of deployment/bert requests an accelerator, as the cluster lists it: "
+            "where it has a ResourceClaim, set"
+        ),
     ),
     (
         "others of the namespace",
@@ -340,8 +352,10 @@ CAUSES: list[tuple[str, dict[str, Any], dict[str, str], Look, str, str]] = [
         {},
         look(*IDLE, pods=named(UTIL)),
         "no-pods",
-        "exporters show 1 other pod of namespace ml, and none of deployment/bert: name the "
-        "workload of these pods, or check the exporters on the nodes of its own",
+        (
+            "exporters show 1 other pod of namespace ml, and none of deployment/bert: name the "
+            "workload of these pods, or check the exporters on the nodes of its own"
+        ),
     ),
     (
         "a part of the workload",
@@ -349,8 +363,10 @@ CAUSES: list[tuple[str, dict[str, Any], dict[str, str], Look, str, str]] = [
         {},
         look(*IDLE, pods=named(UTIL)),
         "no-pods",
-        "exporters show 2 pods of deployment/bert, and not all: "
-        "check the exporters on the nodes of the others",
+        (
+            "exporters show 2 pods of deployment/bert, and not all: "
+            "check the exporters on the nodes of the others"
+        ),
     ),
     (
         "whole cards beside HAMi",
@@ -358,8 +374,10 @@ CAUSES: list[tuple[str, dict[str, Any], dict[str, str], Look, str, str]] = [
         {},
         look(*IDLE, *rows(HAMI), pods=named(HAMI)),
         "no-pods",
-        "HAMi's monitor shows no whole card, and a share only once its pod has used it: "
-        "let the source scrape dcgm-exporter for whole cards as well",
+        (
+            "HAMi's monitor shows no whole card, and a share only once its pod has used it: "
+            "let the source scrape dcgm-exporter for whole cards as well"
+        ),
     ),
     (
         "HAMi's shares",
@@ -367,8 +385,10 @@ CAUSES: list[tuple[str, dict[str, Any], dict[str, str], Look, str, str]] = [
         {},
         look(*IDLE, *rows("HostCoreUtilization"), pods=named(UTIL)),
         "no-pods",
-        "HAMi shares GPUs here, and dcgm-exporter does not see the pods that have a share: "
-        "let the source scrape HAMi's metrics of containers as well",
+        (
+            "HAMi shares GPUs here, and dcgm-exporter does not see the pods that have a share: "
+            "let the source scrape HAMi's metrics of containers as well"
+        ),
     ),
     (
         "a query that a profile makes needless",
@@ -427,8 +447,10 @@ CAUSES: list[tuple[str, dict[str, Any], dict[str, str], Look, str, str]] = [
         {**QUERY, "query": "acme_gpu_busy"},
         look(*IDLE),
         "no-pods",
-        f"the query reads no metric of an exporter that the source has; it has {UTIL}: "
-        "run the query by hand; explain shows its text",
+        (
+            f"the query reads no metric of an exporter that the source has; it has {UTIL}: "
+            "run the query by hand; explain shows its text"
+        ),
     ),
     ("a query, and no exporter", ASKS, QUERY, look(), "no-pods", "source has; it has none: run"),
 ]

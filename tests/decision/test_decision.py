@@ -136,8 +136,10 @@ def test_hold_is_what_the_last_known_state_was(state: State) -> None:
         ),
         (
             [bert("b", 0, status=said(never=True, created=NOW - 1800))],
-            "bert-7b6667bd9-bbbbb not Ready within startTimeout 30m: hold, and not active by "
-            "itself; busiest GPU 0 % within 2m is not above",
+            (
+                "bert-7b6667bd9-bbbbb not Ready within startTimeout 30m: hold, and not active by "
+                "itself; busiest GPU 0 % within 2m is not above"
+            ),
         ),
         ([bert("b", 50, first_seen=NOW - 9)], "bert-7b6667bd9-bbbbb younger than warmup 2m"),
         (
@@ -154,8 +156,10 @@ def test_hold_is_what_the_last_known_state_was(state: State) -> None:
         ),
         (
             [*_busy(5, 84), bert("z", 0, status=said(ready=NOW - 50))],
-            "5 of 6 replicas measured, and the most that those did recently needs all that there "
-            "are: sum 420 %, which is on target for 6 replicas",
+            (
+                "5 of 6 replicas measured, and the most that those did recently needs all that "
+                "there are: sum 420 %, which is on target for 6 replicas"
+            ),
         ),
         ([*_busy(4), LOST], "4 of 5 replicas measured, hold"),
         ([LOST], "hold, kept active: a GPU was busy within activationWindow"),
@@ -188,8 +192,8 @@ GONE, THERE = UNSEEN | {"remembered": State.ENDED}, UNSEEN | {"remembered": Stat
             spec(),
             UNSEEN,
             [
-                "no pod of deployment/bert is seen, "
-                "too soon to believe that after the source began or came back (evidence: exporters)"
+                "no pod of deployment/bert is seen, too soon to believe that after the source",
+                "after the source began or came back (evidence: exporters)",
             ],
         ),
         (spec(), UNSEEN, ["nothing remembered"]),

@@ -103,7 +103,13 @@ def test_the_scrape_interval_is_that_of_the_scrapes_and_not_of_the_instants() ->
         ({375.0: 315.0}, 200.0, True),
         ({285.0: 0.0, 300.0: 0.0}, 300.0, False),
     ],
-    ids=["within a run", "within one that began with it", "in a later run", "once that has settled", "before it was seen"],
+    ids=[
+        "within a run",
+        "within one that began with it",
+        "in a later run",
+        "once that has settled",
+        "before it was seen",
+    ],
 )
 def test_when_absence_is_believed(
     up_intervals: dict[float, float], last_seen: float, *, is_believed: bool

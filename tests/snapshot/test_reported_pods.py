@@ -156,6 +156,18 @@ def test_a_pod_that_does_not_report_has_ended_once_that_is_certain(case: str) ->
         assert _pod(_watched(world, *_steps(885.0, ended), gpus=gpus)).ended
 
 
+def test_after_an_outage_an_exporter_that_is_scraped_seldom_is_waited_for_two_scrapes() -> None:
+    world, known = World((GONE,), {NODE: BACK}), ReportedPods()
+    for at in _steps(885.0, 1320.0):
+        observation = world.observed(at)
+        scrapes = {
+            target: {instant: instant - instant % 60 for instant in good}
+            for target, good in observation.good_scrapes.items()
+        }
+        known = advance_reported_pods(known, replace(observation, good_scrapes=scrapes), NOWHERE)
+        assert _pod(known).ended is (at == 1320)
+
+
 def test_a_pod_that_ended_before_the_outage_has_ended() -> None:
     world = World((WorldPod("a", there=until(870.0)),), {NODE: until(900.0)})
     assert _pod(_watched(world, 855.0, 960.0)).ended
