@@ -15,7 +15,7 @@ from keda_gpu_scaler.snapshot.snapshot import NEVER_SEEN, Pod
 from keda_gpu_scaler.spec.workload import Owner
 from testbed.triggers import spec
 from tests.decision.deciding import decide_about, measured, ready
-from tests.support.snapshots import NOW, STEP, bert, pod, said
+from tests.support.snapshots import NOW, STEP, bert, pod, said, unseen
 
 READY = NOW - 105
 """An exporter's delay (45 s) and half a window (60 s) ago."""
@@ -104,13 +104,13 @@ def test_a_group_is_of_that_window_too() -> None:
     assert measured(*pods, gone, workload="lws/bert").sums.summed == 60 + 40
 
 
-@pytest.mark.parametrize(("one", "other", "summed"), [(90.0, 50.0, 140), (0.0, 0.0, 0)])
-def test_replicas_that_were_never_seen_together_have_their_newest_loads(
-    one: float, other: float, summed: float
-) -> None:
+def test_replicas_that_were_never_seen_together_have_their_newest_loads() -> None:
     """The exporter of one was away until the last scrape of the other."""
-    came, gone = bert("b", [one] * 2), bert("x", other, last_seen=NOW - 40)
-    assert measured(came, gone, window="20s").sums.summed == summed
+    came, gone = bert("b", [90.0] * 2), bert("x", 50, last_seen=NOW - 40)
+    assert measured(came, gone, window="20s").sums.summed == 140
+    idle = bert("b", [0.0] * 2), bert("x", 0, last_seen=NOW - 40)
+    coming = unseen("z", said(never=True))
+    assert measured(*idle, coming, window="20s").sums.summed == 0
 
 
 def test_groups_leave_as_groups() -> None:
