@@ -367,7 +367,9 @@ NEVER_SHOWN: dict[str, tuple[PodStatus, dict[str, float | Watch], bool | None]] 
     # The Kubernetes API also shows a pod that is ending, as long as it lists it.
     "ending, by the Kubernetes API": (said(ended=True, asks_gpu=False), {"watch": BY_API}, True),
     "ended, by the Kubernetes API": (
-        *(said(ended=True, asks_gpu=False, listed=NOW - 20), {"watch": BY_API}, None),
+        said(ended=True, asks_gpu=False, listed=NOW - 20),
+        {"watch": BY_API},
+        None,
     ),
     "a GPU pod, not listed any more": (said(listed=NOW - 70), {}, True),
 }
