@@ -75,7 +75,7 @@ class Reported:
     window_seconds: float
     state: PodState
     load: float = 0.0
-    """0 while it is not known."""
+    """Only of one that is measured."""
 
     @property
     def is_covered(self) -> bool:
@@ -282,7 +282,7 @@ def _once_busy(spec: TriggerSpec, reported: Reported, at: float) -> Reported:
         return reported
     load = mean_load(spec, later, pod.last_seen)
     if load is None or not later.is_covered:
-        return replace(reported, state=PodState.WARMING, load=0.0)
+        return replace(reported, state=PodState.WARMING)
     return replace(later, load=load)
 
 

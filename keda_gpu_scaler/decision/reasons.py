@@ -272,7 +272,7 @@ def _incomplete(workload: MeasuredWorkload, value: float | None) -> str:
     needs = _needs(workload, total, alone=of_measured)
     if math.isclose(total, of_measured) and total > len(workload.replicas) * spec.threshold:
         return f"{part}, and those alone need more than there are: {needs}"
-    if workload.of(PodState.MISSING, PodState.SILENT):
+    if workload.of(PodState.SILENT):
         return f"{part}, all of them full, and the others that are Ready count as full: {needs}"
     if workload.of(PodState.UNSEEN):
         return f"{part}, and the others count as on target at least: {needs}"

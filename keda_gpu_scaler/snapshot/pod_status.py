@@ -131,8 +131,7 @@ def advance_pod_statuses(
 
 def silenced(pod_statuses: PodStatuses) -> PodStatuses:
     """Return the statuses while the cluster is silent: absence proves nothing then."""
-    watch = replace(pod_statuses.watch, is_whole=False)
-    return replace(pod_statuses, watch=watch, evidence={})
+    return replace(pod_statuses, evidence={})
 
 
 def _watched(watch: Watch, evidence: Evidence, at: float) -> Watch:

@@ -437,7 +437,10 @@ SENTENCES = {
     "gap": (
         OF_TWO,
         Demand(32.0, is_least=True),
-        "at demandThreshold 16; held: servers may be missing just after a gap",
+        (
+            "; demand 32 is on target for 2 replicas at demandThreshold 16; "
+            "held: servers may be missing just after a gap"
+        ),
     ),
 }
 
@@ -454,6 +457,15 @@ def test_without_threshold_the_sentence_ends_with_the_demand_per_replica(
 def test_without_threshold_the_sentence_has_no_replicas_by_the_gpus() -> None:
     before, *_ = _scaled(OF_TWO, Demand(70.0)).split("; ")
     assert before == "mean utilization 0 % over 2 replicas"
+    young = decide_about(STARTING, trigger=ALONE)
+    assert young.reason.startswith(f"{STARTING.name} not Ready yet; no GPU sample shows")
+    part = decide_about(IDLE, MISSING, trigger=ALONE)
+    assert "without having ended: 1 of 2 replicas measured; busiest GPU" in part.reason
+
+
+def test_with_threshold_the_demand_is_not_the_number() -> None:
+    decided = _own(bert("b", 90))
+    assert activation.after_demand(spec(demandQuery="sum(x)"), decided, Demand(7.0)) is decided
 
 
 def test_another_workload_that_the_cluster_does_not_list_is_named() -> None:

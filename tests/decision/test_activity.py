@@ -89,10 +89,14 @@ def test_the_busiest_single_gpu_decides_while_its_sample_is_not_stale() -> None:
     assert _activity(busy, NOW + 181) == Activity(None, active=False, covered=False)
 
 
+LITTLE = bert("b", 2, last_seen=NOW - 105)
+
+
 @pytest.mark.parametrize(
     ("how", "is_in_use"),
     [
         pytest.param({}, True, id="busy when it was named"),
+        pytest.param({"gpus": LITTLE.gpus}, False, id="not above the threshold"),
         pytest.param({"is_unnamed": False}, False, id="its exporter names others"),
         pytest.param({"last_seen": NOW - 120, "gpus": ()}, False, id="named too long ago"),
         pytest.param({"gpus": (), "busy_unnamed_at": NOW - 105}, True, id="busy since"),

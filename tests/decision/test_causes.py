@@ -9,12 +9,13 @@ import pytest
 from keda_gpu_scaler.decision.causes import Cause, Labels, Look, Unread, cause, unread
 from keda_gpu_scaler.query.promql_texts import LOOK_PODS
 from testbed.triggers import spec
-from tests.support.snapshots import bert, said, snapshot
+from tests.support.snapshots import bert, said, snapshot, unseen
 
-UTIL, ENGINE, USED = (
+UTIL, ENGINE, USED, POWER = (
     "DCGM_FI_DEV_GPU_UTIL",
     "DCGM_FI_PROF_GR_ENGINE_ACTIVE",
     "DCGM_FI_DEV_FB_USED",
+    "DCGM_FI_DEV_POWER_USAGE",
 )
 HAMI = "hami_container_device_utilization_ratio"
 SMI = "nvidia_smi_utilization_gpu_ratio"
@@ -36,7 +37,8 @@ def named(*metrics: str, namespace: str = "web", pod: str = "bart-0", **labels: 
 
 
 def look(*series: Labels, pods: Sequence[Labels] = (), **what: Any) -> Look:
-    return Look(metrics=series, series=series, targets=TARGET, pods=pods, **what)
+    metrics = [{"__name__": row["__name__"], "job": row["job"]} for row in series]
+    return Look(metrics=metrics, series=series, targets=TARGET, pods=pods, **what)
 
 
 IDLE = rows(UTIL, instance="x:9400", **OWN)
@@ -45,7 +47,17 @@ FULL = [*named(UTIL), *(row for n in range(4) for row in named(UTIL, namespace=f
 ASKS, ASKS_NOT = {"asks": True}, {"asks": False}
 CAUSES: list[tuple[str, dict[str, Any], dict[str, str], Look, str, str]] = [
     ("refused", ASKS, {}, Look(refused="HTTP 422"), "no-pods", "(HTTP 422): let it answer"),
-    ("no exporter", ASKS, {}, Look(), "no-series", "no metric of an exporter of accelerators"),
+    (
+        "no exporter",
+        ASKS,
+        {},
+        Look(),
+        "no-series",
+        (
+            "the source has no metric of an exporter of accelerators: "
+            "let it scrape an exporter on each node that has them"
+        ),
+    ),
     (
         "an exporter that names no pod",
         ASKS,
@@ -60,7 +72,26 @@ CAUSES: list[tuple[str, dict[str, Any], dict[str, str], Look, str, str]] = [
         {},
         look(*rows("acme_npu_busy_percent")),
         "no-series",
-        "has acme_npu_busy_percent, which no profile reads",
+        (
+            "the source has acme_npu_busy_percent, which no profile reads: let it scrape an "
+            "exporter that a profile reads, or write a query with these metrics"
+        ),
+    ),
+    (
+        "five metrics",
+        ASKS,
+        {},
+        look(*rows(*"abcde")),
+        "no-series",
+        "the source has a, b, c, d, e, which no profile reads",
+    ),
+    (
+        "more metrics",
+        ASKS,
+        {},
+        look(*rows(*"abcdef")),
+        "no-series",
+        "the source has a, b, c, d, e and 1 more, which no profile reads",
     ),
     (
         "another name",
@@ -68,7 +99,10 @@ CAUSES: list[tuple[str, dict[str, Any], dict[str, str], Look, str, str]] = [
         {},
         look(*rows(f"cluster:{UTIL}:avg")),
         "no-series",
-        f"{UTIL} is there under another name: cluster:{UTIL}:avg",
+        (
+            f"{UTIL} is there under another name: cluster:{UTIL}:avg: "
+            "keep the exporter's name, or write a query with this one"
+        ),
     ),
     (
         "the exporter's own pod, whose namespace was dropped",
@@ -95,6 +129,17 @@ CAUSES: list[tuple[str, dict[str, Any], dict[str, str], Look, str, str]] = [
         "dcgm-exporter does not show the signal sm-activity: there is no DCGM_FI_PROF_SM_ACTIVE",
     ),
     (
+        "another signal, which other exporters have as well",
+        ASKS,
+        {"signal": "power", "activationThreshold": "90"},
+        look(*rows(UTIL)),
+        "no-series",
+        (
+            f"the signal power: there is no {POWER}, but {UTIL}: "
+            "let the exporter show it, or use another signal"
+        ),
+    ),
+    (
         "another profile",
         ASKS,
         {"profile": "amd"},
@@ -109,6 +154,23 @@ CAUSES: list[tuple[str, dict[str, Any], dict[str, str], Look, str, str]] = [
         look(*IDLE, pods=named(UTIL), jobs={"dcgm"}),
         "no-series",
         f"exporter_jobs leaves out 1 job, which alone would show {UTIL}: let the operator",
+    ),
+    (
+        "one of the operator's jobs",
+        ASKS,
+        {},
+        look(*IDLE, pods=named(UTIL), jobs={"gpu"}),
+        "no-pods",
+        "exporters show pods of 1 other namespace",
+    ),
+    ("MIG alone", ASKS, {}, look(*SLICE), "no-series", f"no utilization but {ENGINE}: let"),
+    (
+        "MIG with its average",
+        ASKS,
+        {},
+        look(*rows(ENGINE, GPU_I_PROFILE="1g.6gb")),
+        "no-pod-labels",
+        "the series of dcgm-exporter name no pod",
     ),
     (
         "MIG without its average",
@@ -128,6 +190,17 @@ CAUSES: list[tuple[str, dict[str, Any], dict[str, str], Look, str, str]] = [
         ),
         "no-series",
         "MIG instances",
+    ),
+    (
+        "MIG of other namespaces, by an exporter in this one",
+        ASKS,
+        {},
+        look(
+            *rows(UTIL, USED, namespace="ml", GPU_I_PROFILE="1g"),
+            pods=[*named(UTIL), *rows(USED, exported_namespace="web", GPU_I_PROFILE="1g")],
+        ),
+        "no-pods",
+        "exporters show pods of 1 other namespace",
     ),
     (
         "dcgm-exporter without pods",
@@ -178,6 +251,14 @@ CAUSES: list[tuple[str, dict[str, Any], dict[str, str], Look, str, str]] = [
         "by workload_pod, which is not read: relabel workload_pod to pod, and workload_namespace",
     ),
     (
+        "pods by another label, and no namespace",
+        ASKS,
+        {},
+        look(*rows(UTIL, **OWN, workload_pod="bert-0")),
+        "no-pod-labels",
+        "relabel workload_pod to pod, and a label with their namespace to namespace",
+    ),
+    (
         "a label of the target alone is none",
         ASKS,
         {},
@@ -194,7 +275,10 @@ CAUSES: list[tuple[str, dict[str, Any], dict[str, str], Look, str, str]] = [
         {},
         look(*IDLE, pods=rows(UTIL, exported_pod="bert-0")),
         "no-pod-labels",
-        "name pods by exported_pod, and no label names their namespace",
+        (
+            "name pods by exported_pod, and no label names their namespace: "
+            "keep the label namespace, or exported_namespace, where relabelling drops it"
+        ),
     ),
     (
         "other namespaces",
@@ -211,6 +295,18 @@ CAUSES: list[tuple[str, dict[str, Any], dict[str, str], Look, str, str]] = [
         look(*IDLE, pods=FULL),
         "no-pods",
         "exporters show pods of at least 5 other namespaces",
+    ),
+    (
+        "as many by two jobs",
+        ASKS,
+        {},
+        look(
+            *IDLE,
+            *rows(UTIL, job="b"),
+            pods=[*FULL[1:], *named(UTIL, job="b")],
+        ),
+        "no-pods",
+        "exporters show pods of 5 other namespaces",
     ),
     (
         "pods of this namespace by the source alone",
@@ -234,7 +330,7 @@ CAUSES: list[tuple[str, dict[str, Any], dict[str, str], Look, str, str]] = [
         {"signal": "power", "activationThreshold": "90"},
         replace(
             look(*IDLE, pods=named(UTIL)),
-            metrics=rows("DCGM_FI_DEV_POWER_USAGE", UTIL),
+            metrics=rows(POWER, UTIL),
         ),
         "no-pods",
         "exporters show pods of 1 other namespace",
@@ -245,7 +341,10 @@ CAUSES: list[tuple[str, dict[str, Any], dict[str, str], Look, str, str]] = [
         {},
         look(*IDLE, pods=named(UTIL)),
         "no-pods",
-        "no pod of deployment/bert requests an accelerator",
+        (
+            "no pod of deployment/bert requests an accelerator, as the cluster lists it: "
+            "where it has a ResourceClaim, set"
+        ),
     ),
     (
         "others of the namespace",
@@ -253,7 +352,10 @@ CAUSES: list[tuple[str, dict[str, Any], dict[str, str], Look, str, str]] = [
         {},
         look(*IDLE, pods=named(UTIL)),
         "no-pods",
-        "exporters show 1 other pod of namespace ml, and none of deployment/bert",
+        (
+            "exporters show 1 other pod of namespace ml, and none of deployment/bert: name the "
+            "workload of these pods, or check the exporters on the nodes of its own"
+        ),
     ),
     (
         "a part of the workload",
@@ -261,7 +363,10 @@ CAUSES: list[tuple[str, dict[str, Any], dict[str, str], Look, str, str]] = [
         {},
         look(*IDLE, pods=named(UTIL)),
         "no-pods",
-        "exporters show 2 pods of deployment/bert, and not all",
+        (
+            "exporters show 2 pods of deployment/bert, and not all: "
+            "check the exporters on the nodes of the others"
+        ),
     ),
     (
         "whole cards beside HAMi",
@@ -269,7 +374,10 @@ CAUSES: list[tuple[str, dict[str, Any], dict[str, str], Look, str, str]] = [
         {},
         look(*IDLE, *rows(HAMI), pods=named(HAMI)),
         "no-pods",
-        "HAMi's monitor shows no whole card",
+        (
+            "HAMi's monitor shows no whole card, and a share only once its pod has used it: "
+            "let the source scrape dcgm-exporter for whole cards as well"
+        ),
     ),
     (
         "HAMi's shares",
@@ -277,7 +385,10 @@ CAUSES: list[tuple[str, dict[str, Any], dict[str, str], Look, str, str]] = [
         {},
         look(*IDLE, *rows("HostCoreUtilization"), pods=named(UTIL)),
         "no-pods",
-        "dcgm-exporter does not see the pods that have a share",
+        (
+            "HAMi shares GPUs here, and dcgm-exporter does not see the pods that have a share: "
+            "let the source scrape HAMi's metrics of containers as well"
+        ),
     ),
     (
         "a query that a profile makes needless",
@@ -312,6 +423,14 @@ CAUSES: list[tuple[str, dict[str, Any], dict[str, str], Look, str, str]] = [
         f"the query reads {UTIL}, and its series name no pod: set DCGM_EXPORTER_KUBERNETES=true",
     ),
     (
+        "a query of an own metric without pods",
+        ASKS,
+        {**QUERY, "query": "acme_gpu_busy"},
+        look(*rows("acme_gpu_busy")),
+        "no-pod-labels",
+        "the query reads acme_gpu_busy, and its series name no pod: let its exporter name pods",
+    ),
+    (
         "a query of an own metric",
         ASKS,
         {**QUERY, "query": "acme_gpu_busy"},
@@ -328,8 +447,12 @@ CAUSES: list[tuple[str, dict[str, Any], dict[str, str], Look, str, str]] = [
         {**QUERY, "query": "acme_gpu_busy"},
         look(*IDLE),
         "no-pods",
-        f"the query reads no metric of an exporter that the source has; it has {UTIL}",
+        (
+            f"the query reads no metric of an exporter that the source has; it has {UTIL}: "
+            "run the query by hand; explain shows its text"
+        ),
     ),
+    ("a query, and no exporter", ASKS, QUERY, look(), "no-pods", "source has; it has none: run"),
 ]
 
 
@@ -354,6 +477,8 @@ def test_the_operator_reads_the_names() -> None:
     here = workload._replace(others=("bart-0",))
     assert cause(here, look(*IDLE, pods=named(UTIL))).names == ("bart-0",)
     assert cause(workload, look(*IDLE, jobs={"dcgm"})).names == ("gpu",)
+    unlike = named(UTIL, namespace="ml", pod="bert-0")
+    assert cause(workload, look(*IDLE, pods=unlike)).names == ("bert-0",)
 
 
 def test_no_namespaces_are_left_out_of_the_count_unseen() -> None:
@@ -364,6 +489,7 @@ def test_no_namespaces_are_left_out_of_the_count_unseen() -> None:
     ("pods", "asks", "own"),
     [
         ([], None, 0),
+        ([unseen("b", said(asks_gpu=True))], True, 0),
         ([bert("b", 50, status=said(asks_gpu=True))], True, 1),
         ([bert("b", 50), bert("c", 50, status=said(asks_gpu=False))], None, 2),
         ([bert("b", 50, status=said(asks_gpu=False))], False, 1),
@@ -375,7 +501,7 @@ def test_what_a_workload_asks_for_is_what_its_pods_do(
     other = replace(bert("d", 50), name="bart-6f846897c4-66lpk")
     seen = snapshot(*pods, other, evidence=None)
     known = unread(spec(), seen)
-    assert (known.asks, known.own, known.others) == (asks, own, ("bart-6f846897c4-66lpk",))
+    assert known == Unread(spec(), asks, own, ("bart-6f846897c4-66lpk",))
     labels = frozenset({"gpu"})
     for count, unmatched in ((0, None), (2, labels)):
         element = replace(seen, unmatched_elements=count, unmatched_labels=labels)

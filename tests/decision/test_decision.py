@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from keda_gpu_scaler.decision.decision import Asking, Decision, State
-from keda_gpu_scaler.snapshot.evidence import NamespaceEvidence
+from keda_gpu_scaler.decision.decision import Asking, Context, Decision, State, unknown
+from keda_gpu_scaler.snapshot.evidence import EvidenceSource, NamespaceEvidence
 from keda_gpu_scaler.snapshot.snapshot import NEVER_SEEN, Pod
 from keda_gpu_scaler.spec.spec import TriggerSpec
 from keda_gpu_scaler.spec.workload import Selected
@@ -98,6 +98,11 @@ def test_what_is_known_now_stands_for_itself() -> None:
     assert _decide(unseen("b", said(never=True))).average is None
 
 
+def test_pods_that_ended_are_enough_to_say_that_none_is_left() -> None:
+    """Even if not all of the last hour is known."""
+    assert _decide(bert("b", 90, ended=True), absence_known=False).state is State.ENDED
+
+
 def test_a_snapshot_beyond_max_age_ends_nothing() -> None:
     assert _decide(now=NOW + 180).state is State.ENDED
     assert _decide(now=NOW + 181).state is State.UNKNOWN
@@ -111,6 +116,9 @@ def test_hold_is_what_the_last_known_state_was(state: State) -> None:
     decided = _decide(absence_known=False, remembered=state)
     assert _answer(decided) == (State.UNKNOWN, None, not state.is_gone)
     assert decided.has_no_pods is state.is_gone
+    without_snapshot = unknown(spec(), "it is so", Context(NOW, remembered=state))
+    assert _answer(without_snapshot) == _answer(decided)
+    assert without_snapshot.has_no_pods is state.is_gone
 
 
 @pytest.mark.parametrize(
@@ -122,6 +130,17 @@ def test_hold_is_what_the_last_known_state_was(state: State) -> None:
         (_busy(2, 0), "busiest GPU 0 % within 2m is not above activationThreshold 2 %, idle in"),
         ([bert("b", [0] * 4)], "but samples do not cover 2m yet"),
         ([bert("b", first_seen=NOW - 30)], "no GPU sample shows whether it is active"),
+        (
+            [bert("b", 0, status=said(never=True, created=NOW - 60))],
+            "bert-7b6667bd9-bbbbb not Ready yet: hold; busiest GPU 0 % within 2m is not above",
+        ),
+        (
+            [bert("b", 0, status=said(never=True, created=NOW - 1800))],
+            (
+                "bert-7b6667bd9-bbbbb not Ready within startTimeout 30m: hold, and not active by "
+                "itself; busiest GPU 0 % within 2m is not above"
+            ),
+        ),
         ([bert("b", 50, first_seen=NOW - 9)], "bert-7b6667bd9-bbbbb younger than warmup 2m"),
         (
             [bert("b", 0, first_seen=NOW - 240), bert("c", 100)],
@@ -131,13 +150,27 @@ def test_hold_is_what_the_last_known_state_was(state: State) -> None:
             [replace(bert("b", 50), sampled_since=NOW - 60)],
             "not scraped for a whole window yet: 0 of 1 replica measured, hold",
         ),
-        ([bert("b", 50, status=said(ready=NOW - 50))], "Ready for too short a time to be measured"),
+        (
+            [bert("b", 50, status=said(ready=NOW - 50))],
+            "bert-7b6667bd9-bbbbb Ready for too short a time to be measured: 0 of 1 replica",
+        ),
+        (
+            [*_busy(5, 84), bert("z", 0, status=said(ready=NOW - 50))],
+            (
+                "5 of 6 replicas measured, and the most that those did recently needs all that "
+                "there are: sum 420 %, which is on target for 6 replicas"
+            ),
+        ),
         ([*_busy(4), LOST], "4 of 5 replicas measured, hold"),
         ([LOST], "hold, kept active: a GPU was busy within activationWindow"),
         ([*_busy(4, 100), LOST], "those alone need more"),
         (
             [*(bert(letter, 1, last_seen=SILENT) for letter in LETTERS[:4]), bert("z", 9)],
             "bert-7b6667bd9-bbbbb, bert-7b6667bd9-ccccc, bert-7b6667bd9-ddddd and 1 more stopped",
+        ),
+        (
+            [*(bert(letter, 1, last_seen=SILENT) for letter in LETTERS[:3]), bert("z", 9)],
+            "bert-7b6667bd9-bbbbb, bert-7b6667bd9-ccccc, bert-7b6667bd9-ddddd stopped",
         ),
         ([bert("b", 1, ended=True)], "1 pod of deployment/bert ended"),
         ([], "no exporter shows a pod of deployment/bert, and none was seen"),
@@ -155,7 +188,14 @@ GONE, THERE = UNSEEN | {"remembered": State.ENDED}, UNSEEN | {"remembered": Stat
 @pytest.mark.parametrize(
     ("trigger", "known", "words"),
     [
-        (spec(), UNSEEN, ["no pod of deployment/bert is seen", "too soon to believe"]),
+        (
+            spec(),
+            UNSEEN,
+            [
+                "no pod of deployment/bert is seen, too soon to believe that after the source",
+                "after the source began or came back (evidence: exporters)",
+            ],
+        ),
         (spec(), UNSEEN, ["nothing remembered"]),
         (spec(), GONE, ["inactive: it had no pods"]),
         (spec(), THERE, ["kept active: it had pods"]),
@@ -172,7 +212,13 @@ GONE, THERE = UNSEEN | {"remembered": State.ENDED}, UNSEEN | {"remembered": Stat
             {"now": NOW + 180},
             ["does not list the pods of deployment/bert by label now", "(evidence: exporters)"],
         ),
+        (
+            SELECTING,
+            {"evidence": replace(LISTED, evidence_source=EvidenceSource.KUBERNETES)},
+            ["or no label names the replica of one: podPattern could name them"],
+        ),
         (SELECTING, {"now": NOW + 181}, ["181 s old, beyond maxAge 3m"]),
+        (NAMED, UNSEEN, ["query shows no pod of deployment/bert, which does not prove"]),
         (OWN, UNSEEN, ["query shows no pod, which does not prove that there is none"]),
         (
             OWN,
@@ -196,6 +242,8 @@ def test_where_pods_may_be_overlooked_the_reason_says_so() -> None:
 def test_the_reason_has_the_aggregation_and_the_unit_of_the_trigger() -> None:
     assert "average 90 % against 70 %" in _decide(*_busy(2), trigger=AVERAGE).reason
     assert "sum 90, which needs 2 replicas at 70" in _decide(*_busy(1), trigger=OWN).reason
+    alone = _decide(*_busy(5, 95), WARMING, trigger=AVERAGE).reason
+    assert "those alone need more than there are: average 79.2 % against 70 %" in alone
 
 
 MOMENTS = "idle in samples of single moments (short requests show only in an averaged metric)"
@@ -223,7 +271,11 @@ def test_the_reason_names_what_samples_cannot_show(
 
 @pytest.mark.parametrize(
     ("asking_since", "state", "answer"),
-    [(NOW - 60, State.STARTING, (None, True)), (NOW - 200, State.EMPTY, (0, False))],
+    [
+        (NOW - 60, State.STARTING, (None, True)),
+        (NOW - 150, State.EMPTY, (0, False)),
+        (NOW - 200, State.EMPTY, (0, False)),
+    ],
 )
 def test_a_count_from_before_the_hpa_began_to_ask_is_not_believed(
     asking_since: float, state: State, answer: tuple[float | None, bool]
@@ -231,6 +283,16 @@ def test_a_count_from_before_the_hpa_began_to_ask_is_not_believed(
     empty = replace(EMPTY, scraped_at=NOW - 150)
     decided = _decide(evidence=empty, asking=Asking(asking_since, NOW))
     assert _answer(decided) == (state, *answer)
+
+
+@pytest.mark.parametrize(
+    ("last_seen", "state"), [(NOW - 59, State.ENDED), (NOW - 60, State.STARTING)]
+)
+def test_within_a_minute_after_its_last_pod_the_hpa_may_ask_about_that_one(
+    last_seen: float, state: State
+) -> None:
+    gone = bert("b", 0, last_seen=last_seen, ended=True)
+    assert _decide(gone, asking=Asking(NOW - 600, NOW)).state is state
 
 
 @pytest.mark.parametrize("evidence", [None, LISTED])

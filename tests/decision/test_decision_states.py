@@ -114,7 +114,7 @@ def _unseen(suffix: str = "z") -> Pod:
 
 BUSY_BEFORE = "a GPU was busy within `activationWindow`"
 HALF = bert("b", [0.0] * 4)
-LATE = 1900.0
+LATE = spec().start_timeout_seconds
 ASKED = replace(LISTED, wanted={BERT_DEPLOYMENT: 4})
 OF_OTHERS = {"Deployment": frozenset({"berta", "api"}), "StatefulSet": frozenset[str]()}
 OTHERS = replace(LISTED, owners=OF_OTHERS)

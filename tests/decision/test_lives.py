@@ -15,7 +15,7 @@ from keda_gpu_scaler.snapshot.snapshot import NEVER_SEEN, Pod
 from keda_gpu_scaler.spec.workload import Owner
 from testbed.triggers import spec
 from tests.decision.deciding import decide_about, measured, ready
-from tests.support.snapshots import NOW, STEP, bert, pod, said
+from tests.support.snapshots import NOW, STEP, bert, pod, said, unseen
 
 READY = NOW - 105
 """An exporter's delay (45 s) and half a window (60 s) ago."""
@@ -54,11 +54,16 @@ TOTALS: dict[str, tuple[list[Pod], float]] = {
     # The others do its work from 75 s before on, and it still shows it.
     "one drained": ([*ready([20.0] * 11 + [60.0] * 6, count=1), _left("x")], 60),
     "the others have risen": ([*ready([10.0] * 10 + [90.0] * 7, count=2), _left("x")], 160),
+    "the work has ended": ([*ready([60.0] * 15 + [0.0] * 2, count=1), _left("x")], 50),
     "before the window": ([*STAY, _left("x", alive=NOW - 195, ended=NOW - 165)], 180),
     # An end that was never listed is taken for a minute later.
     "its end is not listed": ([*STAY, _left("x", ended=math.inf)], 200),
     # It adds only what it did while it was Ready.
     "never Ready": ([*STAY, bert("x", 100, last_seen=LEFT, ended=True, status=NEVER_READY)], 180),
+    "never Ready, and nothing is done": (
+        [*ready(0.0, count=2), bert("x", 100, last_seen=LEFT, ended=True, status=NEVER_READY)],
+        0,
+    ),
     "Ready at its end": ([*STAY, _left("x", ready=LEFT)], 180),
     "never listed alive": (
         [*STAY, replace(_left("x"), status=said(ended=True, ended_at=LEFT + 30))],
@@ -103,6 +108,9 @@ def test_replicas_that_were_never_seen_together_have_their_newest_loads() -> Non
     """The exporter of one was away until the last scrape of the other."""
     came, gone = bert("b", [90.0] * 2), bert("x", 50, last_seen=NOW - 40)
     assert measured(came, gone, window="20s").sums.summed == 140
+    idle = bert("b", [0.0] * 2), bert("x", 0, last_seen=NOW - 40)
+    coming = unseen("z", said(never=True))
+    assert measured(*idle, coming, window="20s").sums.summed == 0
 
 
 def test_groups_leave_as_groups() -> None:
@@ -155,6 +163,7 @@ def test_what_was_done_before_is_no_reason_to_raise(wanted: int | None, value: f
     [
         (None, True),
         (said(ended=True, ended_at=NOW - 30), True),
+        (said(ended=True, ended_at=NOW - 30, never=True), True),
         (said(ended=True, alive_at=LEFT, ended_at=LEFT + 30), False),
     ],
 )
@@ -174,7 +183,7 @@ ALIVE, ENDED = LEFT - 150, LEFT + 30
     ("gone", "is_untold"),
     [
         pytest.param({"ready": LEFT - 200}, True, id="shown only after the last list"),
-        pytest.param({"ready": NOW}, False, id="it did not work"),
+        pytest.param({"ready": ENDED + 45}, False, id="it did not work"),
         pytest.param({"ready": LEFT - 200, "ended_at": LEFT - 600}, False, id="long ago"),
         pytest.param({"ready": LEFT - 200, "alive_at": LEFT}, False, id="its work is shown"),
     ],
@@ -201,6 +210,16 @@ def test_a_sum_is_that_of_the_pods_that_were_there() -> None:
     old = bert("b", [100.0] * 4 + [65.0] * 5, status=said())
     new = bert("c", [65.0] * 5, status=said(ready=READY))
     assert measured(old, new).sums.summed == 130
+
+
+@pytest.mark.parametrize(("ready", "summed"), [(NOW - 90, 100), (NOW - 75, 60)])
+def test_what_replicas_did_together_is_in_full_in_the_sum_once_it_is_half_a_window(
+    ready: float, summed: float
+) -> None:
+    """The work began when the second one came; before that, what was done before counts as well."""
+    old = bert("b", [0.0] * 13 + [50.0] * 4, status=said())
+    new = bert("c", [50.0] * 4, status=said(ready=ready))
+    assert measured(old, new).sums.summed == summed
 
 
 def test_work_of_before_counts_for_a_window_also_where_a_replica_came() -> None:
@@ -233,9 +252,10 @@ def test_a_sum_is_no_less_than_that_of_the_shared_time_and_no_more_than_the_larg
 
 def test_replicas_that_are_shown_together_for_less_than_half_a_window_lower_nothing() -> None:
     """By exporters alone a pod is measured with its first sample after `warmup`."""
-    for age, value in ((165, None), (209, None), (210, 135)):
+    by_warmup = ((165, "2m", None), (209, "2m", None), (210, "2m", 135), (45, "0s", 135))
+    for age, warmup, value in by_warmup:
         pods = [*(bert(letter, 45) for letter in "bc"), bert("d", 45, first_seen=NOW - age)]
-        decided = decide_about(*pods, evidence=None)
+        decided = decide_about(*pods, trigger=spec(warmup=warmup), evidence=None)
         assert (decided.state, decided.value) == (State.MEASURED, value)
 
 

@@ -158,6 +158,24 @@ BESIDE_FULL: dict[str, tuple[list[Pod], dict[str, str], PodState, float]] = {
         PodState.MEASURED,
         80,
     ),
+    "idle, beside one that is just full": (
+        [bert("z", 95), bert("b", 0, first_seen=AFTER_WARMUP)],
+        {},
+        PodState.WARMING,
+        0,
+    ),
+    "idle, beside one of which each GPU is full": (
+        [bert("z", 100, 100), bert("b", 0, 0, first_seen=AFTER_WARMUP)],
+        {"gpuAggregation": "sum"},
+        PodState.WARMING,
+        0,
+    ),
+    "busy since its samples count": (
+        [FULL, bert("b", [0.0] * 4 + [80.0] * 4, first_seen=NOW - 210)],
+        {},
+        PodState.MEASURED,
+        80,
+    ),
     "busy for long": (
         [FULL, bert("b", [80.0] * 12 + [20.0] * 5, first_seen=AFTER_WARMUP)],
         {},
@@ -167,6 +185,15 @@ BESIDE_FULL: dict[str, tuple[list[Pod], dict[str, str], PodState, float]] = {
     "one that was full since samples reach back": (
         [
             bert("z", [100.0] * 4 + [50.0] * 12),
+            bert("b", BUSY_FOR_HALF_A_WINDOW, first_seen=AFTER_WARMUP),
+        ],
+        {},
+        PodState.MEASURED,
+        80,
+    ),
+    "one that was full for half a window": (
+        [
+            bert("z", [50.0] * 8 + [100.0] * 4 + [50.0] * 4),
             bert("b", BUSY_FOR_HALF_A_WINDOW, first_seen=AFTER_WARMUP),
         ],
         {},
@@ -286,6 +313,14 @@ REPORTS |= {
     ),
     "asks for what may be one, beside one that asks for a GPU": (
         [OURS, unseen("c", NPU)],
+        [MEASURED],
+    ),
+    "asks for a GPU, and for another device": (
+        [OURS, unseen("c", replace(NPU, asks_gpu=True))],
+        [MEASURED, UNSEEN],
+    ),
+    "never Ready, and asks for what may be one": (
+        [OURS, bert("c", 90, status=replace(NPU, readiness=Readiness.NEVER))],
         [MEASURED],
     ),
     "asks for what may be one, beside one that ended": (

@@ -104,7 +104,7 @@ def test_what_is_to_come_is_waited_for_while_the_others_have_enough_to_do(
 
 def test_half_a_window_above_the_threshold_is_remembered_as_far_as_samples_reach() -> None:
     """By default window and warmup: 4 minutes."""
-    busy, lull = [80.0] * 4, [10.0] * 12
+    busy, lull = [70.4] * 4, [10.0] * 12
     assert decide_about(*ready(busy + lull, count=2), wanted=4).value is None
     assert decide_about(*ready([10.0] * 1 + busy + [10.0] * 16, count=2), wanted=4).value == 20
     assert decide_about(*ready(busy + lull, count=2), wanted=2).value == 20
@@ -266,8 +266,8 @@ def test_it_is_said_which_pods_exporters_do_not_name_and_that_the_source_may_say
     alone = decide_about(young)
     assert (alone.state, alone.value, alone.active) == (State.UNKNOWN, None, True)
     assert alone.reason.startswith("no exporter has named bert-7b6667bd9-jjjjj yet (evidence: ")
-    assert decided.is_unread
-    assert alone.is_unread
+    assert (decided.is_unread, decided.never_seen) == (True, False)
+    assert (alone.is_unread, alone.never_seen) == (True, True)
     # Its first samples may still come, and one that ended is read as long as it was there.
     assert not decide_about(unseen("j", said(ready=NOW - 60, is_ready=True))).is_unread
     assert not decide_about(*ready(60), stopped).is_unread

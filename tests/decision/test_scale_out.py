@@ -31,6 +31,13 @@ def judged(moments: list[tuple[float, int, float, float] | None]) -> str:
     "moments",
     [
         pytest.param(FUTILE, id="neither fell"),
+        pytest.param(
+            [(0, 4, 95.0, 10.0), GROWN, (6, 5, 85.5, 9.0)], id="both fell by no more than a tenth"
+        ),
+        pytest.param(
+            [(0, 4, 95.0, 10.0), GROWN, (6, 5, 95.0, 11.0)], id="the demand rose by a tenth"
+        ),
+        pytest.param([(0, 4, 95.0, 1.0), GROWN, (6, 5, 95.0, 1.0)], id="a demand of one"),
         pytest.param([BEFORE, GROWN, None, (6, 5, 95.0, 40.0)], id="unknown in between"),
         pytest.param([*FUTILE, None], id="unknown since"),
         pytest.param([*FUTILE, (8, 5, 20.0, 5.0)], id="it stands while the replicas stay"),

@@ -62,6 +62,12 @@ def test_jobs_that_show_a_pod_one_after_the_other_all_count() -> None:
     assert believed([before, after], WIDE) == (frozenset({("old", 0), ("new", 0)}), {})
 
 
+def test_of_jobs_that_both_show_a_pod_at_one_instant_the_wider_one_counts() -> None:
+    for first, second in ((HONEST, TENANT), (TENANT, HONEST)):
+        showings = [showing(first, last=150), showing(second, first=150)]
+        assert believed(showings, WIDE) == (frozenset({(HONEST, 0)}), {TENANT: HONEST})
+
+
 @pytest.mark.parametrize(
     ("targets", "counts"), [(FAR_WIDER - 1, ("narrow", 0)), (FAR_WIDER, ("wide", 1))]
 )
@@ -132,6 +138,13 @@ def test_of_two_pods_it_is_the_only_one_that_is_listed() -> None:
         (statuses(*LISTED), ("other", "web-1-a")),
     ):
         assert named(pod_statuses, series("web-1-a", rival)) == []
+
+
+def test_the_series_is_about_that_pod_in_its_namespace() -> None:
+    shown = replace(series("node-7", ("ml", "web-1-a")), namespace="gpu-operator")
+    both = statuses(*LISTED, covered=("ml", "gpu-operator"))
+    found, _ = attributed(Observation((AT - 15, AT), (shown,), {}), both)
+    assert found.series == (series("web-1-a"),)
 
 
 def test_a_pod_that_a_whole_list_lacks_counts_for_nothing() -> None:

@@ -1,5 +1,7 @@
 """Claims about what sources return, and about unbroken runs of good scrapes."""
 
+import math
+
 import pytest
 
 from keda_gpu_scaler.snapshot.observation import (
@@ -10,6 +12,8 @@ from keda_gpu_scaler.snapshot.observation import (
     absent_from_good_scrape,
     advance_targets,
     grace_seconds,
+    is_ascending,
+    scrape_times,
 )
 from keda_gpu_scaler.snapshot.snapshot import NEVER_SEEN
 from tests.support.worlds import EVER, NODE, World, since, until
@@ -20,6 +24,25 @@ def test_points_can_be_taken_like_a_list() -> None:
     assert (points[0], points[:2], len(points)) == ((1.0, 2.0), [(1.0, 2.0), (3.0, 4.0)], 3)
     assert points == [(1.0, 2.0), (3.0, 4.0), (5.0, 6.0)]
     assert points != 7
+
+
+@pytest.mark.parametrize(
+    ("times", "are_ascending"),
+    [((1.0, 2.0, 3.0), True), ((1.0, 3.0, 2.0), False), ((1.0, 1.0), False), ((), True)],
+)
+def test_times_ascend_if_each_is_later_than_the_one_before(
+    times: tuple[float, ...], *, are_ascending: bool
+) -> None:
+    assert is_ascending(times) is are_ascending
+
+
+@pytest.mark.parametrize(
+    ("scrape", "counts"),
+    [(9000.0, True), (9000.1, False), (5400.0, True), (5399.9, False), (math.nan, False)],
+    ids=["now", "later", "an hour ago", "longer ago", "no time"],
+)
+def test_a_scrape_counts_if_its_time_can_be_one(scrape: float, *, counts: bool) -> None:
+    assert scrape_times([(9000.0, scrape)]) == ({9000.0: scrape} if counts else {})
 
 
 def _advanced(world: World, *ats: float) -> tuple[dict[float, float], TargetHealth]:
@@ -75,11 +98,18 @@ def test_the_scrape_interval_is_that_of_the_scrapes_and_not_of_the_instants() ->
     ("up_intervals", "last_seen", "is_believed"),
     [
         ({315.0: 0.0}, 300.0, True),
+        ({315.0: 300.0}, 300.0, True),
         ({330.0: 315.0}, 200.0, False),
         ({375.0: 315.0}, 200.0, True),
         ({285.0: 0.0, 300.0: 0.0}, 300.0, False),
     ],
-    ids=["within a run", "in a later run", "once that has settled", "before it was seen"],
+    ids=[
+        "within a run",
+        "within one that began with it",
+        "in a later run",
+        "once that has settled",
+        "before it was seen",
+    ],
 )
 def test_when_absence_is_believed(
     up_intervals: dict[float, float], last_seen: float, *, is_believed: bool

@@ -27,6 +27,7 @@ from keda_gpu_scaler.snapshot.pod_status import (
 from keda_gpu_scaler.snapshot.reported_pods import ReportedPods
 from keda_gpu_scaler.snapshot.snapshot import NEVER_SEEN, Pod, Snapshot
 from keda_gpu_scaler.spec.workload import Owner
+from keda_gpu_scaler.times import YOUNG_SECONDS
 from tests.support.snapshots import COLLECTION, NOW, pod, said
 
 AT = 10_000.0
@@ -83,12 +84,19 @@ STATUSES: dict[str, tuple[tuple[PodStatement, ...], dict[str, object]]] = {
         {"readiness": Readiness.EVER, "ready_since": NEVER_SEEN, "ready": False},
     ),
     "seen to become Ready": ((STARTING, UNDATED), {"ready_since": AT + 15}),
+    "seen to become Ready, of any age": (
+        (replace(STARTING, created_at=None), replace(UNDATED, created_at=None)),
+        {"ready_since": AT + 15},
+    ),
     "Ready and young": ((UNDATED,), {"ready_since": AT}),
     "lately Ready": (
         (replace(UNDATED, created_at=None, ready_recently=True),),
         {"ready_since": AT},
     ),
-    "Ready and old": ((replace(UNDATED, created_at=AT - 5000),), {"ready_since": NEVER_SEEN}),
+    "Ready and old": (
+        (replace(UNDATED, created_at=AT - YOUNG_SECONDS),),
+        {"ready_since": NEVER_SEEN},
+    ),
     "Ready, of any age": ((replace(UNDATED, created_at=None),), {"ready_since": NEVER_SEEN}),
     "no node is found": ((STARTING, WAITING), {"unschedulable": WAITING.unschedulable}),
     "a node was found": ((WAITING, STARTING), {"unschedulable": None}),
@@ -190,7 +198,7 @@ def test_a_pod_that_was_never_listed_is_gone_once_it_is_silent() -> None:
 @pytest.mark.parametrize(("hour", "is_gone"), [(3600, False), (3601, True)])
 def test_one_of_several_that_went_away_is_waited_for_an_hour(*, hour: float, is_gone: bool) -> None:
     both = _said(AT, READY, targets=(ONE, TWO))
-    assert _after((AT, both), _later(hour)).proves_gone(KEY, AT) is is_gone
+    assert _after((AT, both), _later(15), _later(hour)).proves_gone(KEY, AT) is is_gone
 
 
 def test_without_up_a_list_is_taken_for_a_minute_old() -> None:
@@ -264,9 +272,9 @@ def test_an_owner_stays_known_for_an_hour_while_its_kind_is_listed() -> None:
     first = listed(AT, "bert", "api")
     owners = _after((AT, first), (AT + 15, listed(AT + 15, "api"))).evidence["ml"].owners
     assert owners == {"Deployment": {"bert", "api"}}
-    late = AT + 3601
-    owners = _after((AT, first), (late, listed(late, "api"))).evidence["ml"].owners
-    assert owners == {"Deployment": {"api"}}
+    for late, names in ((AT + 3600, {"bert", "api"}), (AT + 3601, {"api"})):
+        owners = _after((AT, first), (late, listed(late, "api"))).evidence["ml"].owners
+        assert owners == {"Deployment": names}
     silent = _after((AT, first), (AT + 15, _said(AT + 15)), (AT + 30, listed(AT + 30)))
     assert silent.evidence["ml"].owners == {"Deployment": {"bert", "api"}}
     assert not _after((AT, first), (AT + 15, _said(AT + 15))).evidence["ml"].owners
@@ -344,6 +352,7 @@ def test_that_a_pod_which_reports_was_never_ready_is_not_known_once_nobody_speak
     assert found.status.unschedulable is None
 
 
+BY_API = replace(WHOLE, evidence_source=EvidenceSource.KUBERNETES)
 UNHEARD: dict[str, float | Watch] = {"scraped": NOW - 130}
 NEVER_SHOWN: dict[str, tuple[PodStatus, dict[str, float | Watch], bool | None]] = {
     "ended": (said(ended=True, asks_gpu=False), {}, None),
@@ -355,6 +364,13 @@ NEVER_SHOWN: dict[str, tuple[PodStatus, dict[str, float | Watch], bool | None]] 
     "a GPU pod, nobody speaks": (said(listed=NOW - 130), UNHEARD, False),
     "a GPU pod, the list may be short": (said(listed=NOW - 70), {"watch": Watch()}, False),
     "a GPU pod, ended": (said(ended=True), {}, True),
+    # The Kubernetes API also shows a pod that is ending, as long as it lists it.
+    "ending, by the Kubernetes API": (said(ended=True, asks_gpu=False), {"watch": BY_API}, True),
+    "ended, by the Kubernetes API": (
+        said(ended=True, asks_gpu=False, listed=NOW - 20),
+        {"watch": BY_API},
+        None,
+    ),
     "a GPU pod, not listed any more": (said(listed=NOW - 70), {}, True),
 }
 """Pods that no exporter has shown, and whether they have ended; None: they are not there."""
@@ -387,12 +403,15 @@ def test_a_resource_of_which_a_pod_was_shown_is_a_gpu(device: str, *, asks: bool
 
 SILENT, LACKED = pod(NAME, 90, last_seen=NOW - 80), pod(NAME, 90, last_seen=NOW - 30, ended=True)
 OLD = NOW - 500
-BEFORE, AFTER = (pod(NAME, 90, last_seen=OLD + late, ended=True) for late in (-10, 10))
+BEFORE, AFTER = (pod(NAME, 90, last_seen=OLD + late, ended=True) for late in (-10, 0))
 ENDS = {
     "being deleted, and reports": (SHOWN, said(ended=True), {}, True),
     # Another pod may have the name of one that ended.
     "deleted in a list long ago, and reports": (
         *(SHOWN, said(ended=True, listed=NOW - 130), {"scraped": NOW - 130}, False),
+    ),
+    "deleted in a list a minute ago, and reports": (
+        *(SHOWN, said(ended=True, listed=NOW - 60), {"scraped": NOW - 60}, True),
     ),
     "deleted in a list long ago, and ended by exporters": (
         *(LACKED, said(ended=True, listed=NOW - 200), {"scraped": NOW - 200}, True),
@@ -400,6 +419,7 @@ ENDS = {
     "reports, and was never listed": (SHOWN, None, {}, False),
     "reports, and is not listed any more": (SHOWN, said(listed=NOW - 600), {"scraped": NOW}, False),
     "silent, and not listed any more": (SILENT, said(listed=NOW - 80), {}, True),
+    "silent, and never listed": (SILENT, None, {}, True),
     "silent, and listed lately": (SILENT, said(listed=NOW - 60), {}, False),
     "silent, while the list may be short": (
         SILENT,

@@ -14,6 +14,7 @@ from keda_gpu_scaler.snapshot.reported_pods import (
     ReportedPods,
     absent_gpus,
     advance_reported_pods,
+    busy_before,
     confined,
     join,
 )
@@ -75,6 +76,7 @@ def test_a_pod_that_reports_is_seen_now() -> None:
 AGAIN = (*until(900.0), *since(1000.0))
 BEGINNINGS = {
     "before anybody watched": (EVER, EVER, NEVER_SEEN),
+    "right after that": (since(610.0), EVER, 615.0),
     "in view, and later not": (since(850.0), EVER, 855.0),
     "on a node that is new": (EVER, since(800.0), 810.0),
     "it reports again after an outage": (EVER, BACK, NEVER_SEEN),
@@ -106,6 +108,7 @@ class Absence(NamedTuple):
 
 
 ALIVE, OTHER = WorldPod("a"), WorldPod("b")
+ON_TWO = WorldPod("a", there=until(900.0), gpus=("GPU-a", "GPU-lost"))
 DOWN = {NODE: until(900.0)}
 MOVED = DOWN | {OTHER_NODE: since(930.0)}
 BACK_LATER = WorldPod("a", there=(*until(900.0), *since(1230.0)))
@@ -115,6 +118,7 @@ ABSENCES = {
     "its GPUs are shown without it": Absence(885, 900, gpus=RELEASED),
     # The exporter answers well, and shows nothing of a GPU that no pod has.
     "only GPUs with pods are shown": Absence(930, 945),
+    "only one of its GPUs is shown": Absence(930, 945, ON_TWO, gpus=RELEASED, shows_free_gpus=True),
     # A restarted dcgm-exporter answers well and has no samples until it has begun.
     "no GPU at all is shown": Absence(*HOUR, shows_free_gpus=True),
     "another pod is named": Absence(930, 945, others=(OTHER,), shows_free_gpus=True),
@@ -136,6 +140,10 @@ ABSENCES = {
     "shown idle only once by a restarted exporter": Absence(
         1500, None, ALIVE, scraped=MOVED, gpus={930: RELEASED, 945: BUSY}
     ),
+    # It is waited for anew.
+    "shown idle again by a restarted exporter": Absence(
+        1005, 1020, ALIVE, scraped=MOVED, gpus={930: RELEASED, 945: BUSY, 960: RELEASED}
+    ),
 }
 
 
@@ -148,9 +156,28 @@ def test_a_pod_that_does_not_report_has_ended_once_that_is_certain(case: str) ->
         assert _pod(_watched(world, *_steps(885.0, ended), gpus=gpus)).ended
 
 
+def test_after_an_outage_an_exporter_that_is_scraped_seldom_is_waited_for_two_scrapes() -> None:
+    world, known = World((GONE,), {NODE: BACK}), ReportedPods()
+    for at in _steps(885.0, 1320.0):
+        observation = world.observed(at)
+        scrapes = {
+            target: {instant: instant - instant % 60 for instant in good}
+            for target, good in observation.good_scrapes.items()
+        }
+        known = advance_reported_pods(known, replace(observation, good_scrapes=scrapes), NOWHERE)
+        assert _pod(known).ended is (at == 1320)
+
+
 def test_a_pod_that_ended_before_the_outage_has_ended() -> None:
     world = World((WorldPod("a", there=until(870.0)),), {NODE: until(900.0)})
     assert _pod(_watched(world, 855.0, 960.0)).ended
+
+
+def test_a_pod_that_ended_keeps_its_beginning_and_its_samples() -> None:
+    """What it did counts for a while."""
+    pod = _pod(_watched(World((GONE,)), 885.0, 900.0, 915.0, gpus=RELEASED))
+    assert (pod.ended, pod.first_seen) == (True, NEVER_SEEN)
+    assert pod.gpus[0].times == tuple(_steps(630.0, 885.0))
 
 
 def test_an_answer_that_shows_less_of_a_pod_than_is_known_takes_nothing_back() -> None:
@@ -159,33 +186,38 @@ def test_an_answer_that_shows_less_of_a_pod_than_is_known_takes_nothing_back() -
     assert _pod(_advanced(known, behind, 900.0)).last_seen == 885.0
 
 
-def _lingering(at: float, age: float | None = None) -> Observation:
+def _lingering(at: float, age: float | None = None, value: float = 90.0) -> Observation:
     """Return what a Prometheus shows that was down when the pod went."""
     ages = {} if age is None else {("ml", "a"): age}
-    return replace(World((WorldPod("a"),)).observed(at), sample_ages=ages)
+    return replace(World((WorldPod("a", value),)).observed(at), sample_ages=ages)
 
 
 def test_an_ended_pod_that_a_second_prometheus_repeats_has_not_returned() -> None:
     again = _watched(World((GONE,)), 885.0, 900.0, gpus=RELEASED)
-    for repeated in (_lingering(915.0), _lingering(1080.0, 190.0), _lingering(1260.0, 370.0)):
+    for repeated in (_lingering(915.0), _lingering(1080.0, 180.0), _lingering(1260.0, 360.0)):
         again = advance_reported_pods(again, repeated, NOWHERE)
         assert (_pod(again).ended, _pod(again).last_seen) == (True, 885.0)
 
 
-def test_a_pod_that_ended_by_mistake_returns_within_a_minute() -> None:
+@pytest.mark.parametrize(("value", "returned"), [(1.0, 975.0), (0.0, 1215.0)])
+def test_a_pod_that_ended_by_mistake_returns_after_a_minute_of_work_or_five_without(
+    value: float, returned: float
+) -> None:
     """One of two Prometheus had not scraped it yet; the other shows it all the time."""
     ended = _watched(World((GONE,)), 885.0, 900.0, gpus=RELEASED)
-    again = advance_reported_pods(ended, _lingering(960.0), NOWHERE)
+    again = advance_reported_pods(ended, _lingering(returned - STEP, value=value), NOWHERE)
     assert _pod(again).ended
-    again = advance_reported_pods(again, _lingering(975.0), NOWHERE)
-    assert (_pod(again).ended, _pod(again).last_seen) == (False, 975.0)
+    again = advance_reported_pods(again, _lingering(returned, value=value), NOWHERE)
+    assert (_pod(again).ended, _pod(again).last_seen) == (False, returned)
 
 
 def test_a_series_that_lingers_under_a_target_that_is_down_is_not_seen() -> None:
     observation = World((WorldPod("a"),)).observed(900.0)
     lingering = replace(observation, good_scrapes={NODE: {615.0: 615.0}})
-    pod = _pod(advance_reported_pods(ReportedPods(), lingering, NOWHERE))
-    assert pod.last_seen == 615.0
+    known = advance_reported_pods(ReportedPods(), lingering, NOWHERE)
+    assert _pod(known).last_seen == 615.0
+    without_any = replace(World((WorldPod("a"),)).observed(915.0), good_scrapes={})
+    assert _pod(advance_reported_pods(known, without_any, NOWHERE)).last_seen == 615.0
 
 
 def test_a_pod_only_ever_seen_lingering_is_silent_since_then() -> None:
@@ -193,7 +225,7 @@ def test_a_pod_only_ever_seen_lingering_is_silent_since_then() -> None:
     down = World((WorldPod("a", there=since(900.0)),)).observed(930.0)
     lingering = replace(down, good_scrapes={NODE: {}})
     pod = _pod(advance_reported_pods(before, lingering, NOWHERE))
-    assert (pod.last_seen, pod.first_seen, pod.ended) == (900.0, NEVER_SEEN, False)
+    assert pod == Pod("a", pod.gpus, NEVER_SEEN, 900.0, 900.0, targets=frozenset({NODE}))
 
 
 def test_a_target_without_health_is_believed_while_it_reports_and_never_proves_an_end() -> None:
@@ -214,6 +246,7 @@ def test_a_pod_that_its_exporter_may_have_lost_is_looked_for_and_found_again() -
     assert (_pod(reported_pods).ended, _pod(reported_pods).busy_unnamed_at) == (False, 915.0)
     reported_pods = _advanced(reported_pods, world, 930.0, gpus=RELEASED)
     assert (_pod(reported_pods).ended, _pod(reported_pods).busy_unnamed_at) == (True, 915.0)
+    assert _pod(reported_pods).ended_at == 930.0
 
 
 def test_a_pod_that_is_missing_where_its_exporter_names_another_has_ended_for_good() -> None:
@@ -272,6 +305,7 @@ def test_a_pod_of_the_same_name_is_the_same_or_another(case: str) -> None:
     assert (pod.first_seen, pod.last_seen) == (first_seen, 1005.0)
     assert {gpu.gpu for gpu in pod.gpus} == ({old, new} if first_seen == SAME else {new})
     assert pod.targets == {target}
+    assert min(gpu.times[0] for gpu in pod.gpus) == max(first_seen, 720.0), "all it showed"
 
 
 def test_the_gpus_to_look_for_are_those_of_pods_that_are_gone_and_not_ended() -> None:
@@ -290,6 +324,23 @@ def test_the_gpus_to_look_for_are_those_of_pods_that_are_gone_and_not_ended() ->
 def test_a_stale_sample_is_as_old_as_the_source_says() -> None:
     observation = replace(World((WorldPod("a"),)).observed(900.0), sample_ages={("ml", "a"): 200.0})
     assert _pod(advance_reported_pods(ReportedPods(), observation, NOWHERE)).sampled_at == 700.0
+
+
+def test_a_sample_is_as_old_as_its_scrape() -> None:
+    observation = World((ALIVE,)).observed(900.0)
+    scrapes = {at: at - 7.0 for at in observation.instants}
+    observation = replace(observation, good_scrapes={NODE: scrapes})
+    assert _pod(advance_reported_pods(ReportedPods(), observation, NOWHERE)).sampled_at == 893.0
+
+
+def test_what_a_source_says_of_its_numbers_goes_with_each_pod() -> None:
+    observation = World((WorldPod("a", gpus=("GPU-1", "GPU-2"), averaged=True),)).observed(900.0)
+    first, second = observation.series
+    series = replace(first, shown_by=("UTIL", "USED")), replace(second, shown_by=("USED",))
+    observation = replace(observation, series=series, collection_seconds=30, sampled_since=700)
+    pod = _pod(advance_reported_pods(ReportedPods(), observation, NOWHERE))
+    assert (pod.averaged, pod.shown_by) == (True, ("UTIL", "USED"))
+    assert (pod.collection_seconds, pod.sampled_since) == (30, 700)
 
 
 def test_a_refused_sample_is_a_sign_of_life() -> None:
@@ -354,14 +405,24 @@ def test_a_history_is_joined_without_touching_what_is_known_better() -> None:
     known = _watched(World((WorldPod("a", there=since(800.0)),)), 900.0)
     pods = (WorldPod("a"), WorldPod("b", target=OTHER_NODE))
     past = _watched(World(pods, {NODE: EVER, OTHER_NODE: EVER}), 885.0)
-    joined = join(known, past)
+    joined = join(known, past, unsure_seconds=120.0)
     assert joined.at == 900.0
+    assert (_pod(joined).unsure_seconds, _pod(joined, "b").unsure_seconds) == (0, 120)
     assert _pod(joined).first_seen == 810.0
     assert _pod(joined, "b").last_seen == 885.0
     assert joined.targets == {**past.targets, **known.targets}
     assert join(ReportedPods(), past).at == 885.0
     # What the past shows of a time when nobody looked is newer.
     assert _pod(join(past, known)) == _pod(known)
+    assert _pod(join(known, _watched(World(pods), 900.0))) == _pod(known)
+
+
+def test_pods_that_were_gone_while_their_gpus_were_busy_without_a_pod_were_in_use() -> None:
+    """Their exporter had lost its map of pods; the GPU of one that is shown may be of another."""
+    pods = (GONE, WorldPod("shown", gpus=("GPU-a",)), WorldPod("idle", there=until(900.0)))
+    past = busy_before(_watched(World(pods), 885.0, 900.0), BUSY, 900.0)
+    found = {name: pod.busy_unnamed_at for (_, name), pod in past.pods.items()}
+    assert found == {"a": 900.0, "shown": NEVER_SEEN, "idle": NEVER_SEEN}
 
 
 def test_namespaces_nobody_asks_about_are_let_go() -> None:
@@ -417,6 +478,17 @@ def test_a_pod_that_is_shown_elsewhere_at_the_same_instant_is_there_from_then_on
     pod = _pod(known)
     assert pod.targets == {OTHER_NODE}
     assert (pod.first_seen, pod.ended) == (INSTANTS[-1], False)
+
+
+def test_what_lingers_of_an_earlier_pod_on_a_dead_node_is_none_of_the_pod() -> None:
+    """It had other GPUs; one of the pod's own may have no sample now."""
+    old = Series("ml", "a", "GPU-1", NODE, INSTANTS, INSTANTS, (1.0,) * 6, averaged=False)
+    new, before = replace(old, gpu="GPU-2", target=OTHER_NODE), INSTANTS[:-1]
+    blank = replace(new, gpu="GPU-3", present=before, times=before, values=(1.0,) * 5)
+    good = {NODE: {INSTANTS[0]: 0.0}, OTHER_NODE: dict.fromkeys(INSTANTS, 0.0)}
+    observation = Observation(INSTANTS, (old, new, blank), good)
+    pod = _pod(advance_reported_pods(ReportedPods(), observation, NOWHERE))
+    assert [gpu.gpu for gpu in pod.gpus] == ["GPU-2", "GPU-3"]
 
 
 def test_a_pod_whose_new_node_is_not_scraped_any_more_is_missing_and_has_not_ended() -> None:
