@@ -169,7 +169,7 @@ pictures: $(TOOLS) ### Draw the pictures of README.md and docs anew
 	@$(BIN)/python -m tools.pictures
 bench-wake: $(TOOLS) ### Measure how long KEDA's own trigger and ours take to wake a workload
 	@$(BIN)/python -m benchmarks.wake $(ARGS)
-bench-deletion-cost: $(TOOLS) ### Count the requests that scale-ins cut, with deletion-cost and without: 20 minutes
+bench-deletion-cost: $(TOOLS) ### Count the requests that scale-ins cut, with deletion-cost and without: 12 minutes
 	@$(BIN)/python -m benchmarks.scale_ins $(ARGS)
 bench-latency: $(TOOLS) ### Follow a ramp by a demand, and in steps by the latency, on a model of an LLM server
 	@$(BIN)/python -m benchmarks.latency
