@@ -247,13 +247,13 @@ class Evaluator:
         if found is not None:
             decided = activation.with_reason(decided, str(found))
         if gpu.neighbour is not None or alert is not None:
-            decided = activation.before_demand(spec, decided, gpu.neighbour, alert)
+            decided = activation.apply_neighbour_and_alert(spec, decided, gpu.neighbour, alert)
         if spec.demand is not None and (spec.is_by_demand or not decided.activated):
             is_urgent = caller is not Caller.HPA and activation.needs_demand(spec, decided)
             demand = await self._demands.ask(scaled_object, spec, deadline, is_urgent=is_urgent)
             if demand.value is None and gpu.router_unlisted:
                 demand = replace(demand, trouble=f"{demand.trouble}: {gpu.router_unlisted}")
-            decided = activation.after_demand(spec, decided, demand)
+            decided = activation.apply_demand(spec, decided, demand)
         known, now = demand, self._clock()
         if spec.demand is not None and known is None:
             known = self._demands.known(scaled_object, spec)
@@ -389,7 +389,7 @@ class Evaluator:
         demand = await self._demands.ask(scaled_object, spec, deadline)
         tracked = self._triggers.last(scaled_object, spec)
         answer = None if tracked is None else tracked.answer
-        return activation.told(spec, None if answer is None else answer.decision, demand)
+        return activation.demand_for_hpa(spec, None if answer is None else answer.decision, demand)
 
 
 _numbers = operator.attrgetter("value", "state", "active", "refused", "expected", "wanted")
