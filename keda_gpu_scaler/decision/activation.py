@@ -1,10 +1,12 @@
-"""Other signals that a workload is in use: another workload's GPUs, an alert, a demand.
+"""What other signals do to a decision: another workload's GPUs, an alert, a demand.
 
 Pure. They are checked in this order after the workload's own GPUs. The first that says active
-decides, and the ones after it are not asked for. None of them changes what GetMetrics returns for
-the load, except that an unknown or empty load is held while one of them says active. An unknown
-signal neither stops a workload that has pods nor wakes one that has none. Only without `threshold`
-the demand is the number as well (`by_demand`).
+decides, and later ones need not be queried. An unknown signal neither stops a workload that has
+pods nor wakes one that has none. While one says active, an unknown or empty load is held.
+
+Only a demand has a number. Without `threshold` it replaces the number of the load; otherwise, with
+`demandThreshold`, it is a metric of its own. While servers may be missing in it, it may raise and
+never lower.
 """
 
 from dataclasses import replace

@@ -1,9 +1,8 @@
-"""Decision → what people are told of it in a line, and the replicas that it makes the HPA ask for.
+"""A decision in one line for people, with the number of replicas that it asks the HPA for.
 
-Pure. The line is for the history, metrics, lists, and a record. Of what comes after a decision,
-minimum, maximum, stabilization, policies and KEDA's cooldown are not known here. Unknown is never
-zero: where the load is unknown, or zero rests on a demand that is not known, no number of replicas
-is recommended.
+Pure. The history, metrics, lists and records show the line. Minimum, maximum, stabilization,
+policies and KEDA's cooldown come later and are not known here. Unknown is never zero: if the load
+is unknown, or if zero depends on an unknown demand, no number of replicas is recommended.
 """
 
 from dataclasses import dataclass
