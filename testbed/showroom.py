@@ -41,11 +41,11 @@ def answered(
     decided, signal = decide(spec, view, Context(now, remembered=State.MEASURED)), "gpus"
     counted = None
     if not decided.activated:
-        signal, decided = "alert", activation.before_demand(spec, decided, None, alert)
+        signal, decided = "alert", activation.apply_neighbour_and_alert(spec, decided, None, alert)
     if not decided.activated and spec.demand is not None:
         # A server repeats in its errors what it was asked.
         signal, counted = "demand", Demand(demand, f"HTTP 400, bad_data: {spec.demand.text}")
-        decided = activation.with_demand(spec, decided, counted)
+        decided = activation.activate_by_demand(spec, decided, counted)
     made = Answered(
         scaled_object=scaled_object,
         spec=spec,

@@ -1,15 +1,13 @@
 """TriggerSpec + snapshot → value, activity, state, and the reason in one sentence. Pure.
 
-In the order of `decision.decide`:
+In the order in which they work:
 
-    pod_state   each pod and replica: whether it counts, whether its load is known, and which
-                samples count
-    lives       the sum of the loads over time, while replicas come and go; `newest`: by the newest
-                samples, if that is more
-    load        the workload: its pods, its replicas, these sums, and the replicas to come; `value`:
-                the number for the HPA, of a sum that is exact, or a lower bound
-    activity    whether its own GPUs are in use; activation: whether anything else says so
-    decision    the state, and all that follows from it; `Memory`: for loads that become unknown
-    reasons     each in words
-    summary     what people are told, and what the HPA will make of it
+    pod_state   whether each pod counts, whether its load is known, and which samples count
+    lives       the sum over the replicas while they come and go, and over their newest samples
+    load        the workload's pods, its replicas, their sum, and the number for the HPA
+    activity    whether its own GPUs are in use
+    decision    the state and the answer, and what is remembered for an unknown load
+    reasons     each of these in words; `causes`: why nothing is read
+    activation  another workload, an alert and a demand: activity, and the number of a demand
+    summary     the line for people, and the replicas that it asks for; `scale_out`: did they help
 """

@@ -1,10 +1,12 @@
-"""Other signals that a workload is in use: another workload's GPUs, an alert, a demand.
+"""What other signals do to a decision: another workload's GPUs, an alert, a demand.
 
 Pure. They are checked in this order after the workload's own GPUs. The first that says active
-decides, and the ones after it are not asked for. None of them changes what GetMetrics returns for
-the load, except that an unknown or empty load is held while one of them says active. An unknown
-signal neither stops a workload that has pods nor wakes one that has none. Only without `threshold`
-the demand is the number as well (`by_demand`).
+decides, and later ones need not be queried. An unknown signal neither stops a workload that has
+pods nor wakes one that has none. While one says active, an unknown or empty load is held.
+
+Only a demand has a number. Without `threshold` it replaces the number of the load; otherwise, with
+`demandThreshold`, it is a metric of its own. While servers may be missing in it, it may raise and
+never lower.
 """
 
 from dataclasses import replace
@@ -23,7 +25,7 @@ _IN_DOUBT = {
 AFTER_GAP = "servers may be missing just after a gap"
 
 
-def before_demand(
+def apply_neighbour_and_alert(
     spec: TriggerSpec, decided: Decision, neighbour: Decision | None, alert: str | None
 ) -> Decision:
     """Return a decision after the signals that need no query: another workload, an alert.
@@ -49,10 +51,10 @@ def before_demand(
 
 def needs_demand(spec: TriggerSpec, decided: Decision) -> bool:
     """Tell whether IsActive fails if the demand is not known."""
-    return with_demand(spec, decided, Demand(None)).active is None
+    return activate_by_demand(spec, decided, Demand(None)).active is None
 
 
-def with_demand(spec: TriggerSpec, decided: Decision, demand: Demand) -> Decision:
+def activate_by_demand(spec: TriggerSpec, decided: Decision, demand: Demand) -> Decision:
     """Return a decision after the demand was queried, if nothing said active before."""
     wanted = spec.demand
     if wanted is None or decided.activated:
@@ -73,13 +75,13 @@ def with_demand(spec: TriggerSpec, decided: Decision, demand: Demand) -> Decisio
     return with_reason(decided, f"{name} {demand.value:.6g} is not above {level}")
 
 
-def after_demand(spec: TriggerSpec, decided: Decision, demand: Demand) -> Decision:
+def apply_demand(spec: TriggerSpec, decided: Decision, demand: Demand) -> Decision:
     """Return a decision after the demand of the trigger: what it activates, then what it scales."""
-    decided = with_demand(spec, decided, demand)
-    return by_demand(spec, decided, demand) if spec.is_by_demand else decided
+    decided = activate_by_demand(spec, decided, demand)
+    return scale_by_demand(spec, decided, demand) if spec.is_by_demand else decided
 
 
-def by_demand(spec: TriggerSpec, decided: Decision, demand: Demand) -> Decision:
+def scale_by_demand(spec: TriggerSpec, decided: Decision, demand: Demand) -> Decision:
     """Return a decision with the demand as its number.
 
     While not all pods are seen, or for a while after a gap, servers may be missing in it: it is a
@@ -92,7 +94,8 @@ def by_demand(spec: TriggerSpec, decided: Decision, demand: Demand) -> Decision:
         trouble = "" if demand.trouble in decided.reason else f" ({demand.trouble})"
         answer = "an error by onUnknown error" if is_refused else "hold"
         reason = f"without the demand{trouble} no number of replicas is known: {answer}"
-        return _with_demand(replace(decided, value=None, refused=is_refused, average=None), reason)
+        unknown = replace(decided, value=None, refused=is_refused, average=None)
+        return _with_number_reason(unknown, reason)
     average = number / replicas if replicas else None
     needs = reasons.wanted(spec, replicas, number)
     reason = f"demand {reasons.rounded(number)} {needs} at demandThreshold {spec.threshold:g}"
@@ -102,20 +105,28 @@ def by_demand(spec: TriggerSpec, decided: Decision, demand: Demand) -> Decision:
         reason = f"{reason}; held: {AFTER_GAP if are_seen else 'not all pods are seen'}"
         number = None
     answered = replace(decided, value=number, refused=False, average=average)
-    return _with_demand(answered, reason)
+    return _with_number_reason(answered, reason)
 
 
-def told(spec: TriggerSpec, decided: Decision | None, demand: Demand) -> Demand:
-    """Return the demand as the HPA is told it beside the load; without a value it holds.
+def demand_for_hpa(spec: TriggerSpec, decided: Decision | None, demand: Demand) -> Demand:
+    """Return the demand as the HPA gets it beside the load; without a value it holds.
 
     Just after a gap it may only raise, by the last decision: None has no count of replicas.
     """
-    number, threshold = demand.value, None if spec.demand is None else spec.demand.threshold
-    if number is None or threshold is None or not demand.is_least:
-        return demand
-    if decided is not None and _raises(decided, number, threshold):
-        return demand
-    return replace(demand, value=None, trouble=AFTER_GAP)
+    is_held = is_held_after_gap(spec, decided, demand)
+    return replace(demand, value=None, trouble=AFTER_GAP) if is_held else demand
+
+
+def is_held_after_gap(spec: TriggerSpec, decided: Decision | None, demand: Demand) -> bool:
+    """Tell whether the HPA gets no value of a known demand: just after a gap it may only raise."""
+    threshold = None if spec.demand is None else spec.demand.threshold
+    if demand.value is None or threshold is None or not demand.is_least:
+        return False
+    return decided is None or not _raises(decided, demand.value, threshold)
+
+
+def with_reason(decided: Decision, reason: str) -> Decision:
+    return replace(decided, reason=f"{decided.reason}; {reason}")
 
 
 def _raises(decided: Decision, number: float, threshold: float) -> bool:
@@ -130,7 +141,7 @@ def _raises(decided: Decision, number: float, threshold: float) -> bool:
     return decided.state is not State.UNKNOWN and 0 < replicas * threshold < number
 
 
-def _with_demand(decided: Decision, reason: str) -> Decision:
+def _with_number_reason(decided: Decision, reason: str) -> Decision:
     """Return a decision with a reason by the demand: the first one where no GPU is seen."""
     if decided.is_unread and not decided.state.is_gone:
         return replace(decided, reason=f"{reason}; {decided.reason}")
@@ -164,7 +175,3 @@ def _with_unknown_signal(
         return with_reason(replace(decided, active=None), f"{reason}: an error{policy}")
     active = on_empty is OnEmpty.ACTIVE
     return with_reason(replace(decided, active=active), f"{reason}: {on_empty}{policy}")
-
-
-def with_reason(decided: Decision, reason: str) -> Decision:
-    return replace(decided, reason=f"{decided.reason}; {reason}")

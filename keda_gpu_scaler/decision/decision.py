@@ -3,6 +3,8 @@
 Pure: no clock, no I/O, no logger. Unknown is never zero. Only `measured`, `empty` and an explicit
 `zero` give the number 0. Only a covered idle window, `ended`, `empty`, pods that were not Ready in
 time, an explicit `zero` or the memory of `ended`/`empty` give inactive.
+
+`Memory` keeps the last known state of a trigger, for the time when its load becomes unknown.
 """
 
 from collections.abc import Sequence
@@ -476,10 +478,10 @@ def remember(memory: Memory | None, decision: Decision, at: float) -> Memory | N
 
 
 def remember_call(memory: Memory | None, asked_at: float) -> Memory | None:
-    """Return the memory while the HPA asks about a workload with an unknown load.
+    """Return the memory after the HPA asked at `asked_at` about a workload with an unknown load.
 
-    It asks only about one with replicas: one that was at rest a minute before is so no more.
-    It asked for the last time at `asked_at`.
+    The HPA asks only about a workload with replicas. If this one was idle or had no pods a minute
+    before, it counts as in use again.
     """
     if memory is None or asked_at - memory.at < HPA_SECONDS:
         return memory

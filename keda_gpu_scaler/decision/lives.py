@@ -51,12 +51,6 @@ from keda_gpu_scaler.snapshot.snapshot import Pod
 from keda_gpu_scaler.spec.spec import TriggerSpec
 from keda_gpu_scaler.times import UNKNOWN_SCRAPE_SECONDS, UNTOLD_SECONDS
 
-FULL_LOAD, FULL_GROWTH = 1.2, 1.7
-"""Full replicas may have more work than they show. They ask for this multiple of what they show,
-and for this multiple of their threshold. Both come from the score on public traces: with less, a
-climb from one replica takes too many start-ups; with more, replicas that have just enough work ask
-for twice as many."""
-
 
 @dataclass(frozen=True, slots=True)
 class Sums:
@@ -73,7 +67,7 @@ class Sums:
     newest: float = 0.0
     """The sum over the newest samples; 0: no recent instant shows all that report."""
     are_full: bool = False
-    """Those that report have each been full for a minute, or since its samples count."""
+    """Each of those that report has been full for a minute, or since its samples count."""
 
 
 class _Life(NamedTuple):
@@ -297,8 +291,8 @@ def newest(
     are_full = has_limit(spec.signal) and all(full for _, full in recent)
     counted = [shown for shown, _ in recent if shown]
     together = set.intersection(*map(set, counted)) if counted else set[float]()
-    sums = {time: sum(shown[time] for shown in counted) for time in together}
-    until = last = max(sums, default=NEVER)
+    by_time = {time: sum(shown[time] for shown in counted) for time in together}
+    until = last = max(by_time, default=NEVER)
     if not is_lone:
         # Exporters alone show a pod until it is gone, so a drain of half a minute has to be over.
         until = min(
@@ -306,8 +300,8 @@ def newest(
             for pods in replicas
             for pod in pods
         )
-    stayed = max((time for time in sums if time <= until), default=None)
-    return 0.0 if stayed is None else sums[stayed], are_full
+    stayed = max((time for time in by_time if time <= until), default=None)
+    return 0.0 if stayed is None else by_time[stayed], are_full
 
 
 def _recent(spec: TriggerSpec, pods: Sequence[Reported], at: float) -> tuple[Loads, bool]:

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from keda_gpu_scaler.decision import lives
-from keda_gpu_scaler.decision.lives import FULL_GROWTH, FULL_LOAD, Sums
+from keda_gpu_scaler.decision.lives import Sums
 from keda_gpu_scaler.decision.pod_state import (
     NEVER,
     NOT_READY,
@@ -42,6 +42,11 @@ TOLERANCE = 0.1
 An HPA can have others, which are not known here. Above this one a lower bound is an answer, below
 it a hold: whatever tolerance the HPA has, neither of them removes a replica.
 """
+FULL_LOAD, FULL_GROWTH = 1.2, 1.7
+"""Full replicas may have more work than they show. They ask for this multiple of what they show,
+and for this multiple of their threshold. Both come from the score on public traces: with less, a
+climb from one replica takes too many start-ups; with more, replicas that have just enough work ask
+for twice as many."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,7 +256,7 @@ def workload(
     expected, ignored = expected_pods(spec, pods, view.at, now)
     every = replicas_of(spec, expected)
     owner = spec.pods.owner
-    found = MeasuredWorkload(
+    measured = MeasuredWorkload(
         spec,
         view,
         pods,
@@ -266,37 +271,37 @@ def workload(
     )
     without_gpu = {replica_of(spec, view.pods[name]) for name in ignored}
     without_gpu -= {replica.name for replica in every}
-    found = replace(found, pending=_pending(found, len(without_gpu)))
-    return replace(found, sums=_raised(found))
+    measured = replace(measured, pending=_pending(measured, len(without_gpu)))
+    return replace(measured, sums=_raised(measured))
 
 
-def _pending(found: MeasuredWorkload, without_gpu: int) -> int:
+def _pending(measured: MeasuredWorkload, without_gpu: int) -> int:
     """Return how many replicas the owner asks for that do not count yet."""
-    if found.wanted is None:
+    if measured.wanted is None:
         return 0
     # One that was not Ready within startTimeout is given up, unless those that are measured are
     # full: then it would be asked for again.
-    late = len(found.of(PodState.STALLED))
-    if late and found.peak() >= found.full:
+    late = len(measured.of(PodState.STALLED))
+    if late and measured.peak() >= measured.full:
         late = 0
-    return max(0, found.wanted - len(found.replicas) - without_gpu - late)
+    return max(0, measured.wanted - len(measured.replicas) - without_gpu - late)
 
 
-def _raised(found: MeasuredWorkload) -> Sums:
+def _raised(measured: MeasuredWorkload) -> Sums:
     """Return the sums with what the newest samples ask for, and what was done before is limited."""
-    spec, sums, expected = found.spec, found.sums, len(found.replicas)
+    spec, sums, expected = measured.spec, measured.sums, len(measured.replicas)
     # What was done before replicas left is a reason not to lower, and none to raise: it puts those
     # that are asked for on target, and no more.
-    before = min(sums.before, (expected + found.pending) * spec.threshold)
-    reporting = [replica.pods for replica in found.of(*REPORTING)]
-    newest_sum, are_full = lives.newest(spec, reporting, found.view.at, is_lone=expected == 1)
+    before = min(sums.before, (expected + measured.pending) * spec.threshold)
+    reporting = [replica.pods for replica in measured.of(*REPORTING)]
+    newest_sum, are_full = lives.newest(spec, reporting, measured.view.at, is_lone=expected == 1)
     # Full replicas ask for more than they show, unless others are to come, or they can hardly be
     # above their target.
     are_full = (
         are_full
         and len(reporting) == expected
-        and not (found.pending or found.of(PodState.STARTING))
-        and (1 + TOLERANCE) * spec.threshold <= 100 * added_gpus(spec, found.reported)
+        and not (measured.pending or measured.of(PodState.STARTING))
+        and (1 + TOLERANCE) * spec.threshold <= 100 * added_gpus(spec, measured.reported)
     )
     if are_full:
         shown = FULL_LOAD * max(sums.summed, newest_sum)
@@ -317,7 +322,7 @@ def _last_listed(pods: Sequence[Pod]) -> float:
     return max((pod.status.listed_at for pod in pods if pod.status), default=NEVER)
 
 
-def value(workload: MeasuredWorkload) -> float | None:
+def value(measured: MeasuredWorkload) -> float | None:
     """Return the number that GetMetrics returns, or None to hold.
 
     What is seen of a workload is a lower bound: replicas can do no more than they do, and what is
@@ -327,33 +332,33 @@ def value(workload: MeasuredWorkload) -> float | None:
     `max` and `p95` take the load of the replica that has the most, or nearly so, for that of each.
     They hold where the sum holds and can only raise it, so they never ask for fewer replicas.
     """
-    spec, expected, awaited = workload.spec, len(workload.replicas), _awaited(workload)
-    added, is_exact = _added(workload)
-    least, on_target = workload.total + added, (expected + awaited) * spec.threshold
+    spec, expected, awaited = measured.spec, len(measured.replicas), _awaited(measured)
+    added, is_exact = _added(measured)
+    least, on_target = measured.total + added, (expected + awaited) * spec.threshold
     may_lower, raises = is_exact and not awaited, least > (1 + TOLERANCE) * on_target
     if may_lower or raises:
         if spec.aggregation.is_for_all:
-            return workload.asked + added
+            return measured.asked + added
         # The HPA multiplies it by the Ready replicas, and one that is missing may be none.
-        ready = expected - len(workload.of(PodState.MISSING))
+        ready = expected - len(measured.of(PodState.MISSING))
         is_lower = ready < expected and least * ready <= expected**2 * spec.threshold
         return None if is_lower else least / expected
-    kept = min(_kept(workload), on_target)
+    kept = min(_kept(measured), on_target)
     if kept <= max(0.0, on_target - spec.threshold):
         return None
     return kept if spec.aggregation.is_for_all else kept / expected
 
 
-def _awaited(workload: MeasuredWorkload) -> int:
+def _awaited(measured: MeasuredWorkload) -> int:
     """Return the replicas that are waited for: those there are have enough to do for more."""
-    shown, threshold = max(workload.sums.summed, workload.sums.newest), workload.spec.threshold
-    if not workload.pending or shown > len(workload.replicas) * threshold:
-        return workload.pending
-    peak = workload.peak()
-    return workload.pending if peak > threshold or peak >= workload.full else 0
+    shown, threshold = max(measured.sums.summed, measured.sums.newest), measured.spec.threshold
+    if not measured.pending or shown > len(measured.replicas) * threshold:
+        return measured.pending
+    peak = measured.peak()
+    return measured.pending if peak > threshold or peak >= measured.full else 0
 
 
-def _added(workload: MeasuredWorkload) -> tuple[float, bool]:
+def _added(measured: MeasuredWorkload) -> tuple[float, bool]:
     """Return what replicas do that work unseen, and whether the sum with it is exact.
 
     It is not while a replica is warming, missing or silent, while most have never reported, or
@@ -363,26 +368,26 @@ def _added(workload: MeasuredWorkload) -> tuple[float, bool]:
     no reason to lower. One that reported before does what the others do, if these are full, and
     unless there is a pod in its place.
     """
-    measured, unseen = len(workload.measured), len(workload.of(PodState.UNSEEN))
+    known, unseen = len(measured.measured), len(measured.of(PodState.UNSEEN))
     # All are measured except some that never reported, and these are no majority.
-    if unseen <= measured == len(workload.replicas) - unseen:
-        is_exact = measured > 0 and not (workload.sums.is_untold or workload.sums.is_brief)
-        return unseen * max(workload.mean, workload.spec.threshold), is_exact
-    if min(workload.measured, default=0.0) < workload.full:
+    if unseen <= known == len(measured.replicas) - unseen:
+        is_exact = known > 0 and not (measured.sums.is_untold or measured.sums.is_brief)
+        return unseen * max(measured.mean, measured.spec.threshold), is_exact
+    if min(measured.measured, default=0.0) < measured.full:
         return 0.0, False
-    silent = len(workload.of(PodState.SILENT))
-    if workload.wanted is not None:
-        silent = min(silent, max(0, workload.wanted - measured - len(workload.not_ready)))
-    return silent * workload.mean, False
+    silent = len(measured.of(PodState.SILENT))
+    if measured.wanted is not None:
+        silent = min(silent, max(0, measured.wanted - known - len(measured.not_ready)))
+    return silent * measured.mean, False
 
 
-def _kept(workload: MeasuredWorkload) -> float:
+def _kept(measured: MeasuredWorkload) -> float:
     """Return what the others did while the rest are warming: a reason to keep them, none to raise.
 
     During a hold the HPA forgets for which load it started those.
     """
-    warming = len(workload.of(PodState.WARMING))
-    are_others_measured = 0 < warming == len(workload.replicas) - len(workload.measured)
-    if not workload.measured or not are_others_measured or workload.lacks_past:
+    warming = len(measured.of(PodState.WARMING))
+    are_others_measured = 0 < warming == len(measured.replicas) - len(measured.measured)
+    if not measured.measured or not are_others_measured or measured.lacks_past:
         return 0.0
-    return max(workload.sums.summed, workload.sums.before)
+    return max(measured.sums.summed, measured.sums.before)

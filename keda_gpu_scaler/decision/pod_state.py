@@ -127,10 +127,11 @@ def expected_pods(
 
     That a pod does not count is decided in this order:
 
-    1. `attribution.attributed`: it never existed.
-    2. `reported_pods`: exporters show that it has ended (`_update_absent`, `_has_ended`).
-    3. `pod_status._ended`: the cluster shows that it is gone, or that it is not, after all.
-    4. `load.pods_of`: its owner is another one, or has no pods; or it is in use, after all.
+    1. `attribution`: it never existed.
+    2. `reported_pods`: exporters show its end.
+    3. `pod_status`: the cluster shows that it is gone, or that it still exists.
+    4. `load.pods_of`: it has another owner, or its owner has no replicas. One that may still be
+       in use (`in_use_unnamed`) has not ended.
     5. Here: it has no GPU, or is given up an hour after the last of the others.
     """
     alive = [pod for pod in pods if not pod.ended]

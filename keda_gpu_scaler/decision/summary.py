@@ -1,9 +1,8 @@
-"""Decision → what people are told of it in a line, and the replicas that it makes the HPA ask for.
+"""A decision in one line for people, with the number of replicas that it asks the HPA for.
 
-Pure. The line is for the history, metrics, lists, and a record. Of what comes after a decision,
-minimum, maximum, stabilization, policies and KEDA's cooldown are not known here. Unknown is never
-zero: where the load is unknown, or zero rests on a demand that is not known, no number of replicas
-is recommended.
+Pure. The history, metrics, lists and records show the line. Minimum, maximum, stabilization,
+policies and KEDA's cooldown come later and are not known here. Unknown is never zero: if the load
+is unknown, or if zero depends on an unknown demand, no number of replicas is recommended.
 """
 
 from dataclasses import dataclass
@@ -97,9 +96,10 @@ def summarized(  # noqa: PLR0913, PLR0917 - what a line shows
 def hpa_metrics(
     spec: TriggerSpec, decided: Decision, demand: Demand | None
 ) -> dict[str, rules.Metric]:
-    """Return what the HPA is told, by the names of the metrics.
+    """Return the trigger's metrics in the HPA, by name, each with its value and target.
 
-    The trigger's aggregation says how the HPA has to read the value. A demand of None is unknown.
+    The trigger's aggregation says how the HPA reads the value. A demand of None is unknown; a lower
+    bound stays in.
     """
     is_divided = spec.aggregation.is_for_all
     kind = rules.MetricType.AVERAGE_VALUE if is_divided else rules.MetricType.VALUE
@@ -130,7 +130,7 @@ def recommended_replicas(spec: TriggerSpec, decided: Decision, demand: Demand | 
     if spec.for_formula:
         return None  # the HPA gets the value of a formula
     if demand is not None and decided.replicas:  # without one the HPA does not ask
-        demand = activation.told(spec, decided, demand)
+        demand = activation.demand_for_hpa(spec, decided, demand)
     metrics = list(hpa_metrics(spec, decided, demand).values())
     step = rules.recommend(metrics, rules.Scale.steady(decided.replicas))
     if step is not None:

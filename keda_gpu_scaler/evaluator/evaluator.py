@@ -247,13 +247,13 @@ class Evaluator:
         if found is not None:
             decided = activation.with_reason(decided, str(found))
         if gpu.neighbour is not None or alert is not None:
-            decided = activation.before_demand(spec, decided, gpu.neighbour, alert)
+            decided = activation.apply_neighbour_and_alert(spec, decided, gpu.neighbour, alert)
         if spec.demand is not None and (spec.is_by_demand or not decided.activated):
             is_urgent = caller is not Caller.HPA and activation.needs_demand(spec, decided)
             demand = await self._demands.ask(scaled_object, spec, deadline, is_urgent=is_urgent)
             if demand.value is None and gpu.router_unlisted:
                 demand = replace(demand, trouble=f"{demand.trouble}: {gpu.router_unlisted}")
-            decided = activation.after_demand(spec, decided, demand)
+            decided = activation.apply_demand(spec, decided, demand)
         known, now = demand, self._clock()
         if spec.demand is not None and known is None:
             known = self._demands.known(scaled_object, spec)
@@ -390,7 +390,8 @@ class Evaluator:
         tracked = self._triggers.last(scaled_object, spec)
         answer = None if tracked is None else tracked.answer
         is_recent = answer is not None and self._clock() - answer.at < HPA_SECONDS
-        return activation.told(spec, answer.decision if answer and is_recent else None, demand)
+        decided = answer.decision if answer and is_recent else None
+        return activation.demand_for_hpa(spec, decided, demand)
 
 
 _numbers = operator.attrgetter(

@@ -1,8 +1,9 @@
-"""What a source returns, the values between sources and the core, and the health of its targets.
+"""What a source returned, and when the absence of a series in it means something.
 
 Pure. A source reports in *instants*: ascending points in time at which all its series are evaluated
 together. At one instant a GPU series is there or not, and a target's latest scrape was good or not.
-Only the two together give absence a meaning: by the unbroken runs of good scrapes.
+Only both together give absence a meaning: a pod is absent only in an unbroken run of good scrapes
+of its target.
 """
 
 import operator
@@ -189,7 +190,8 @@ class TargetHealth:
     """When its current or last unbroken run of good scrapes began."""
     last_good: float
     returned_at: float | None = None
-    """The same, if it had been good before that run: series that begin then have only come back."""
+    """`good_since`, if the target had been good before this run: series that begin then have
+    only come back."""
     interval_seconds: float = 0.0
     """How often it is scraped, as observed; 0 when not known yet."""
 

@@ -1,4 +1,4 @@
-"""What the cluster says of pods, and every pod by what it and the exporters say of it.
+"""The cluster's status of each pod, and the snapshot that joins it with what exporters show.
 
 Pure. Of each pod one status is carried from fetch to fetch. What cannot be undone is kept while the
 cluster is silent: a pod's owners, that it was Ready once, that it is being deleted. That a pod is
@@ -6,6 +6,8 @@ cluster is silent: a pod's owners, that it was Ready once, that it is being dele
 later than the pod was last listed or seen: after a restart a list is short, and so is the list of
 one of several targets that share the pods. The Kubernetes API lists all pods at once: a pod that
 was seen earlier and is not listed is gone.
+
+`build_snapshot` joins the statuses with what exporters have shown, pod by pod.
 """
 
 import math
@@ -279,10 +281,11 @@ def build_snapshot(
 def _joined(
     reported_pods: ReportedPods, pod_statuses: PodStatuses, observation: Observation
 ) -> Iterator[tuple[PodKey, Pod]]:
-    """Yield the pods with what the cluster says of each: those that exporters have shown, and more.
+    """Yield each pod of the snapshot with its status.
 
-    These are listed, or may work unseen. Without current evidence, one that was listed is believed
-    to exist only if it may. Where an exporter has shown a pod, its unknown devices are GPUs.
+    All pods that exporters have shown are in it. A pod that only the cluster knows is in it if it
+    is listed now, or may work unseen. If an exporter has shown a pod, devices of its unknown kind
+    are GPUs.
     """
     at, reported, statuses = observation.at, reported_pods.pods, pod_statuses.pods
     shown = [statuses[key] for key in reported if key in statuses]
@@ -308,8 +311,8 @@ def _ended(
     1. The cluster's list shows its end, and exporters do not show it long after that list. If they
        do, another pod has its name.
     2. A whole list lacks it, later than it was shown.
-    3. The newest list shows it alive. That may be a little older than the end, which exporters
-       show; it may also be the exporter that has lost its map of pods. So the next one is awaited.
+    3. Not gone if the newest list shows it alive, even if exporters show its end: they may have
+       lost their map of pods. The next list decides.
     4. Exporters show that it is gone.
     """
     if status is None:

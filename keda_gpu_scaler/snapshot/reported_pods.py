@@ -107,6 +107,7 @@ class Scene:
 
     observation: Observation
     at: float
+    """The observation's instant, read for each pod."""
     up_intervals: Mapping[Target, UpIntervals]
     targets: Mapping[Target, TargetHealth]
     naming: frozenset[Target]

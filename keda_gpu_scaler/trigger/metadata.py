@@ -53,6 +53,21 @@ NO_USUAL_LEVEL = frozenset(
 )
 """A loaded model keeps these up without work: only the user knows from which level on it works."""
 _SOME_SOURCES = "; sources are process settings, and some are for some namespaces only"
+NUMBER = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
+_SMALLEST_TARGET = 0.001
+"""KEDA rounds targets to thousandths; a smaller one would become 0."""
+METRIC_NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9_.-]*[A-Za-z0-9])?")
+_METRIC_NAME_LIMIT = 200
+_LISTED_NAMES = 20
+_MODEL_LIMIT = 256
+_KEYS_LIMIT = 64
+_VALUE_LIMIT = 4096
+_MESSAGE_LIMIT = 4000
+"""Bytes in the trailer; gRPC implementations refuse trailers of 8 KiB and more in total."""
+_SHOWN_CHARACTERS = 100
+
+T = TypeVar("T")
+ChoiceT = TypeVar("ChoiceT", bound=StrEnum)
 
 
 def parse(scaled_object: ScaledObject, metadata: Mapping[str, str], access: Access) -> TriggerSpec:
@@ -61,7 +76,7 @@ def parse(scaled_object: ScaledObject, metadata: Mapping[str, str], access: Acce
     Raises:
         errors.SpecError: the trigger is wrong; the message lists every mistake.
     """
-    reader = Reader(scaled_object, metadata)
+    reader = _Reader(scaled_object, metadata)
     # A wrong value is replaced by a stand-in, so that all mistakes are reported together.
     measured = _measured(reader, access)
     signal, source = _signal(reader), _source(reader, access)
@@ -69,11 +84,11 @@ def parse(scaled_object: ScaledObject, metadata: Mapping[str, str], access: Acce
     profile = _profile(reader, signal)
     is_added_up = signal in {Signal.MEMORY_USED, Signal.POWER}
     usual = GpuAggregation.SUM if is_added_up else GpuAggregation.AVERAGE
-    gpu_aggregation = reader.read("gpuAggregation", choice(GpuAggregation), usual)
+    gpu_aggregation = reader.read("gpuAggregation", _choice(GpuAggregation), usual)
     # A replica's load is at most 100.
     is_bounded = signal.is_percentage and gpu_aggregation is not GpuAggregation.SUM
     activation = _activation_threshold(reader, signal)
-    aggregation = reader.read("aggregation", choice(Aggregation), Aggregation.SUM)
+    aggregation = reader.read("aggregation", _choice(Aggregation), Aggregation.SUM)
     demand = _demand(reader, access, source, aggregation, measured)
     is_by_demand = "threshold" not in reader.given
     if is_by_demand and demand is not None:
@@ -81,7 +96,7 @@ def parse(scaled_object: ScaledObject, metadata: Mapping[str, str], access: Acce
         _refuse_keys_of_load(reader)
     else:
         threshold = _threshold(reader, is_bounded=is_bounded)
-        metric_name = reader.read("metricName", valid_metric_name, f"gpu-{signal}")
+        metric_name = reader.read("metricName", _valid_metric_name, f"gpu-{signal}")
     spec = TriggerSpec(
         pods=measured.pods,
         workload=measured.name,
@@ -90,13 +105,13 @@ def parse(scaled_object: ScaledObject, metadata: Mapping[str, str], access: Acce
         threshold=threshold,
         aggregation=aggregation,
         gpu_aggregation=gpu_aggregation,
-        window_seconds=reader.read("window", window, None),
+        window_seconds=reader.read("window", _window, None),
         activation_threshold=activation,
-        activation_window_seconds=reader.read("activationWindow", window, 0.0),
-        start_timeout_seconds=reader.read("startTimeout", timeout, 0.0),
-        warmup_seconds=reader.read("warmup", warmup, 0.0),
-        on_unknown=reader.read("onUnknown", choice(OnUnknown), OnUnknown.HOLD),
-        max_age_seconds=reader.read("maxAge", window, 0.0),
+        activation_window_seconds=reader.read("activationWindow", _window, 0.0),
+        start_timeout_seconds=reader.read("startTimeout", _timeout, 0.0),
+        warmup_seconds=reader.read("warmup", _warmup, 0.0),
+        on_unknown=reader.read("onUnknown", _choice(OnUnknown), OnUnknown.HOLD),
+        max_age_seconds=reader.read("maxAge", _window, 0.0),
         source=source,
         query=query,
         only_shown=measured.name == EVERY_POD,
@@ -111,17 +126,7 @@ def parse(scaled_object: ScaledObject, metadata: Mapping[str, str], access: Acce
     return replace(spec, warnings=tuple(_warnings(spec, is_bounded=is_bounded)))
 
 
-_KEYS_LIMIT = 64
-_VALUE_LIMIT = 4096
-_MESSAGE_LIMIT = 4000
-"""Bytes in the trailer; gRPC implementations refuse trailers of 8 KiB and more in total."""
-_SHOWN_CHARACTERS = 100
-
-T = TypeVar("T")
-ChoiceT = TypeVar("ChoiceT", bound=StrEnum)
-
-
-class Reader:
+class _Reader:
     """The metadata of one trigger, read key by key; a wrong value is noted and replaced."""
 
     def __init__(self, scaled_object: ScaledObject, metadata: Mapping[str, str]) -> None:
@@ -244,7 +249,7 @@ class _Measured(NamedTuple):
     """What PromQL of the user's may have filled in."""
 
 
-def _measured(reader: Reader, access: Access) -> _Measured:
+def _measured(reader: _Reader, access: Access) -> _Measured:
     namespace = _namespace(reader, access, "namespace", reader.namespace)
     owner = reader.read("workload", lambda text: workload.parse(text, namespace), None)
     pattern = reader.read("podPattern", lambda text: workload.PodPattern(namespace, text), None)
@@ -271,9 +276,9 @@ def _measured(reader: Reader, access: Access) -> _Measured:
     return _Measured(pods, name, placeholders)
 
 
-def _namespace(reader: Reader, access: Access, key: str, usual: str) -> str:
+def _namespace(reader: _Reader, access: Access, key: str, usual: str) -> str:
     """Return the namespace of pods; another one than the ScaledObject's has to be allowed."""
-    namespace = reader.read(key, valid_namespace, usual)
+    namespace = reader.read(key, _valid_namespace, usual)
     if namespace not in {reader.namespace, usual} and namespace not in access.others:
         reader.refuse(
             key,
@@ -283,7 +288,7 @@ def _namespace(reader: Reader, access: Access, key: str, usual: str) -> str:
     return namespace
 
 
-def _query(reader: Reader, access: Access, measured: _Measured, source: str) -> OwnQuery | None:
+def _query(reader: _Reader, access: Access, measured: _Measured, source: str) -> OwnQuery | None:
     if "query" not in reader.given:
         return None
     _refuse_other_languages(reader, access, "query", source)
@@ -291,26 +296,26 @@ def _query(reader: Reader, access: Access, measured: _Measured, source: str) -> 
     return reader.read("query", lambda text: promql.own(text, policy, namespace, filled), None)
 
 
-def _signal(reader: Reader) -> Signal:
+def _signal(reader: _Reader) -> Signal:
     """Return what is measured; with the user's own query a number, unless `signal` is given."""
     if "query" in reader.given and "signal" not in reader.given:
         return Signal.NUMBER
-    given = reader.read("signal", choice(Signal), Signal.UTILIZATION)
+    given = reader.read("signal", _choice(Signal), Signal.UTILIZATION)
     if given is Signal.NUMBER and "query" not in reader.given:
         reader.refuse("signal", "expected one that exporters show; this one is for query")
     return given
 
 
-def _source(reader: Reader, access: Access) -> str:
+def _source(reader: _Reader, access: Access) -> str:
     """Return the name of the source to ask; empty if the trigger names none that it may use."""
     names = access.source_names(reader.namespace)
     if names:
-        return reader.read("source", one_of(sorted(names), _SOME_SOURCES), "")
+        return reader.read("source", _one_of(sorted(names), _SOME_SOURCES), "")
     reader.refuse("source", f"expected a source, of which none is set up here{_SOME_SOURCES}")
     return ""
 
 
-def _refuse_other_languages(reader: Reader, access: Access, key: str, source: str) -> None:
+def _refuse_other_languages(reader: _Reader, access: Access, key: str, source: str) -> None:
     if source in access.direct_sources:
         reader.refuse(
             key, f"expected a source that understands PromQL: {source} asks exporters directly"
@@ -319,11 +324,11 @@ def _refuse_other_languages(reader: Reader, access: Access, key: str, source: st
         reader.refuse(key, f"expected a source that understands PromQL: {source} is an InfluxDB")
 
 
-def _profile(reader: Reader, signal: Signal) -> str:
+def _profile(reader: _Reader, signal: Signal) -> str:
     if "query" in reader.given:
         reader.refuse_given(("profile",), "expected none beside query, which has all that is read")
         return profiles.AUTO
-    name = reader.read("profile", one_of(profiles.NAMES), profiles.AUTO)
+    name = reader.read("profile", _one_of(profiles.NAMES), profiles.AUTO)
     if profiles.metric_sources(name, signal):
         return name
     if not profiles.signals(name):
@@ -333,9 +338,9 @@ def _profile(reader: Reader, signal: Signal) -> str:
     return name
 
 
-def _threshold(reader: Reader, *, is_bounded: bool) -> float:
+def _threshold(reader: _Reader, *, is_bounded: bool) -> float:
     """Return the target per replica; the load must be able to exceed it by what the HPA ignores."""
-    number = reader.read("threshold", target, 0.0)
+    number = reader.read("threshold", _target, 0.0)
     if "threshold" not in reader.given:
         reader.refuse(
             "threshold",
@@ -352,7 +357,7 @@ def _threshold(reader: Reader, *, is_bounded: bool) -> float:
     return number
 
 
-def _activation_threshold(reader: Reader, signal: Signal) -> float:
+def _activation_threshold(reader: _Reader, signal: Signal) -> float:
     """Return the level above which a GPU counts as busy; some signals have no usual one."""
     needs_one = signal in NO_USUAL_LEVEL and reader.is_sound("signal")
     if needs_one and "activationThreshold" not in reader.given:
@@ -363,20 +368,20 @@ def _activation_threshold(reader: Reader, signal: Signal) -> float:
             "activationThreshold",
             f"required for {signal}, {why}; expected a number a little above that level",
         )
-    return reader.read("activationThreshold", level, IDLE_PERCENT)
+    return reader.read("activationThreshold", _level, IDLE_PERCENT)
 
 
 def _warnings(spec: TriggerSpec, *, is_bounded: bool) -> Iterator[str]:
     """Yield what is valid but likely a mistake, one sentence each, which begins with a key."""
-    target, activation, demand = spec.threshold, spec.activation_threshold, spec.demand
-    if not spec.is_by_demand and is_bounded and target > _COMFORTABLE_PERCENT:
+    threshold, activation, demand = spec.threshold, spec.activation_threshold, spec.demand
+    if not spec.is_by_demand and is_bounded and threshold > _COMFORTABLE_PERCENT:
         yield (
-            f"threshold {target:g} leaves little room: a replica at 100 % counts as only "
-            f"{100 / target:.2f} replicas, so scaling out goes in small steps"
+            f"threshold {threshold:g} leaves little room: a replica at 100 % counts as only "
+            f"{100 / threshold:.2f} replicas, so scaling out goes in small steps"
         )
-    if not spec.is_by_demand and activation >= target:
+    if not spec.is_by_demand and activation >= threshold:
         yield (
-            f"activationThreshold {activation:g} is not below threshold {target:g}: a workload "
+            f"activationThreshold {activation:g} is not below threshold {threshold:g}: a workload "
             "that is on target can count as idle and be scaled to zero"
         )
     if demand is None:
@@ -396,20 +401,20 @@ _OWN_QUERY = Preset(name="", added=(), threshold=None)
 """In place of a preset: a query of the user's own, or a preset that does not exist."""
 
 
-def _refuse_keys_of_load(reader: Reader) -> None:
+def _refuse_keys_of_load(reader: _Reader) -> None:
     """Refuse what only shapes the number that the GPUs would scale by."""
     reader.refuse_given(
         ("aggregation", "gpuAggregation", "window", "metricName"),
         "expected threshold with it: without one the demand alone scales, and the GPUs only tell "
         "whether the workload still works",
     )
-    if reader.read("onUnknown", choice(OnUnknown), OnUnknown.HOLD) is OnUnknown.ZERO:
+    if reader.read("onUnknown", _choice(OnUnknown), OnUnknown.HOLD) is OnUnknown.ZERO:
         reader.refuse(
             "onUnknown", "expected hold or error without threshold: no unknown demand is 0"
         )
 
 
-def _neighbour(reader: Reader, pods: PodSelector) -> PodSelector | None:
+def _neighbour(reader: _Reader, pods: PodSelector) -> PodSelector | None:
     """Return the pods of activationWorkload: their GPUs keep this workload active as well.
 
     They are in the namespace of `pods`, the measured ones.
@@ -432,7 +437,7 @@ def _neighbour(reader: Reader, pods: PodSelector) -> PodSelector | None:
 
 
 def _demand(
-    reader: Reader, access: Access, source: str, aggregation: Aggregation, measured: _Measured
+    reader: _Reader, access: Access, source: str, aggregation: Aggregation, measured: _Measured
 ) -> DemandSpec | None:
     """Return what the trigger says of the demand; its other keys need a demandQuery or a preset."""
     preset = _OWN_QUERY
@@ -449,9 +454,9 @@ def _demand(
             return None
         router, text = None, _query_text(reader, access, source, measured)
     empty = OnEmpty.ERROR if preset.wakes else OnEmpty.INACTIVE
-    activation_threshold = reader.read("demandActivationThreshold", level, 0.0)
+    activation_threshold = reader.read("demandActivationThreshold", _level, 0.0)
     is_by_demand = "threshold" not in reader.given
-    threshold = reader.read("demandThreshold", target, preset.threshold)
+    threshold = reader.read("demandThreshold", _target, preset.threshold)
     if is_by_demand and threshold is None and reader.is_sound("demandPreset", "demandThreshold"):
         reader.refuse(
             "demandThreshold",
@@ -473,7 +478,7 @@ def _demand(
         text=text,
         activation_threshold=activation_threshold,
         threshold=threshold,
-        on_empty=reader.read("demandOnEmpty", choice(OnEmpty), empty),
+        on_empty=reader.read("demandOnEmpty", _choice(OnEmpty), empty),
         preset=preset.name,
         wakes=preset.wakes,
         activates=preset.activates,
@@ -481,9 +486,9 @@ def _demand(
     )
 
 
-def _for_formula(reader: Reader, demand: DemandSpec | None, *, is_by_demand: bool) -> bool:
+def _for_formula(reader: _Reader, demand: DemandSpec | None, *, is_by_demand: bool) -> bool:
     """Return whether a formula uses the trigger; it knows one number of each."""
-    is_used = reader.read("forFormula", one_of(("true", "false")), "false") == "true"
+    is_used = reader.read("forFormula", _one_of(("true", "false")), "false") == "true"
     if is_used and demand is not None and demand.threshold is not None and not is_by_demand:
         reader.refuse(
             "forFormula",
@@ -493,7 +498,7 @@ def _for_formula(reader: Reader, demand: DemandSpec | None, *, is_by_demand: boo
     return is_used
 
 
-def _query_text(reader: Reader, access: Access, source: str, measured: _Measured) -> str:
+def _query_text(reader: _Reader, access: Access, source: str, measured: _Measured) -> str:
     """Return the expression as it is sent, confined to the ScaledObject's own namespace."""
     policy, namespace, filled = access.own_promql, reader.namespace, measured.placeholders
     if source not in access.influxql_sources:
@@ -517,13 +522,13 @@ def _query_text(reader: Reader, access: Access, source: str, measured: _Measured
     return text
 
 
-def _preset(reader: Reader, access: Access, source: str) -> Preset:
+def _preset(reader: _Reader, access: Access, source: str) -> Preset:
     """Return the preset. Its PromQL is the scaler's, so no policy for that of users applies."""
     if "demandQuery" in reader.given:
         reader.refuse("demandPreset", "demandQuery is set too; keep one")
     else:
         _refuse_other_languages(reader, access, "demandPreset", source)
-    name = reader.read("demandPreset", one_of(presets.NAMES), "")
+    name = reader.read("demandPreset", _one_of(presets.NAMES), "")
     if not name:
         return _OWN_QUERY
     preset = presets.PRESETS[name]
@@ -550,12 +555,12 @@ def _preset(reader: Reader, access: Access, source: str) -> Preset:
 
 
 def _preset_text(
-    reader: Reader, access: Access, preset: Preset, pods: PodSelector
+    reader: _Reader, access: Access, preset: Preset, pods: PodSelector
 ) -> tuple[workload.Workload | None, str]:
     """Return the router and the expression of a preset; if it is wrong, only its keys are read."""
     namespace = _namespace(reader, access, "demandRouterNamespace", pods.namespace)
     router = reader.read("demandRouter", lambda text: workload.parse(text, namespace), None)
-    model = reader.read("demandModel", valid_model, "")
+    model = reader.read("demandModel", _valid_model, "")
     if preset is _OWN_QUERY:
         return None, ""
     selector = router if preset.is_of_router else pods
@@ -565,16 +570,7 @@ def _preset_text(
     return router, text
 
 
-NUMBER = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
-_SMALLEST_TARGET = 0.001
-"""KEDA rounds targets to thousandths; a smaller one would become 0."""
-METRIC_NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9_.-]*[A-Za-z0-9])?")
-_METRIC_NAME_LIMIT = 200
-_LISTED_NAMES = 20
-_MODEL_LIMIT = 256
-
-
-def target(text: str) -> float:
+def _target(text: str) -> float:
     """Return a threshold that KEDA can pass on: above 0, also after it rounds to thousandths."""
     number = _decimal(text)
     if not _SMALLEST_TARGET <= number < TOO_LARGE:
@@ -582,7 +578,7 @@ def target(text: str) -> float:
     return number
 
 
-def level(text: str) -> float:
+def _level(text: str) -> float:
     """Return a level to compare activity with: 0 or above."""
     number = _decimal(text)
     if not is_countable(number):
@@ -607,23 +603,23 @@ def _duration(smallest: float, largest: float, text: str) -> float:
 
 _LARGEST_WINDOW_SECONDS = 3600.0
 """A snapshot holds every point of its longest window for every GPU."""
-window = partial(_duration, 1, _LARGEST_WINDOW_SECONDS)
-warmup = partial(_duration, 0, _LARGEST_WINDOW_SECONDS)
-timeout = partial(_duration, 1, durations.DAY_SECONDS)
+_window = partial(_duration, 1, _LARGEST_WINDOW_SECONDS)
+_warmup = partial(_duration, 0, _LARGEST_WINDOW_SECONDS)
+_timeout = partial(_duration, 1, durations.DAY_SECONDS)
 """May be long, as it needs no samples in memory."""
 
 
-def choice(kind: type[ChoiceT]) -> Callable[[str], ChoiceT]:
-    def parse(text: str) -> ChoiceT:
-        return kind(one_of(tuple(kind))(text))
+def _choice(kind: type[ChoiceT]) -> Callable[[str], ChoiceT]:
+    def chosen(text: str) -> ChoiceT:
+        return kind(_one_of(tuple(kind))(text))
 
-    return parse
+    return chosen
 
 
-def one_of(names: Collection[str], note: str = "") -> Callable[[str], str]:
+def _one_of(names: Collection[str], note: str = "") -> Callable[[str], str]:
     """Return the parser of one of these names; the note is for who writes another."""
 
-    def parse(text: str) -> str:
+    def named(text: str) -> str:
         if text in names:
             return text
         more = len(names) - _LISTED_NAMES
@@ -632,10 +628,10 @@ def one_of(names: Collection[str], note: str = "") -> Callable[[str], str]:
         hint = f" (did you mean {meant}?)" if meant else ""
         raise ValueError(f"one of {listed}{hint}{note}")
 
-    return parse
+    return named
 
 
-def valid_model(text: str) -> str:
+def _valid_model(text: str) -> str:
     if not (text.isprintable() and 0 < len(text) <= _MODEL_LIMIT):
         raise ValueError(
             f"the name of a model as requests write it, at most {_MODEL_LIMIT} characters"
@@ -643,13 +639,13 @@ def valid_model(text: str) -> str:
     return text
 
 
-def valid_namespace(text: str) -> str:
+def _valid_namespace(text: str) -> str:
     if not workload.is_namespace(text):
         raise ValueError("a namespace: lower-case letters, digits and '-', at most 63 characters")
     return text
 
 
-def valid_metric_name(text: str) -> str:
+def _valid_metric_name(text: str) -> str:
     """Return a name that the external metrics API and KEDA accept unchanged."""
     if len(text) > _METRIC_NAME_LIMIT or not METRIC_NAME.fullmatch(text):
         raise ValueError(

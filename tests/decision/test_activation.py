@@ -137,14 +137,16 @@ class Case:
 
     def decided(self) -> Decision:
         """Return the decision."""
-        decided = activation.before_demand(BESIDE, self.load, self.neighbour, self.alert)
+        decided = activation.apply_neighbour_and_alert(
+            BESIDE, self.load, self.neighbour, self.alert
+        )
         if self.demand is None:
             assert decided.activated, "the demand has to be asked for"
             return decided
         assert not decided.activated, "the demand is not asked for"
         keys = {"demandQuery": "sum(waiting)", "demandActivationThreshold": "5"}
         wanted = spec(**keys, demandOnEmpty=self.on_empty)
-        return activation.with_demand(wanted, decided, self.demand)
+        return activation.activate_by_demand(wanted, decided, self.demand)
 
 
 def _walked() -> Iterator[tuple[Row, Case]]:
@@ -262,7 +264,7 @@ def test_the_sentence_says_what_is_known_of_another_workload(
     neighbour: Decision, words: str
 ) -> None:
     own = _own(IDLE)
-    reason = activation.before_demand(BESIDE, own, neighbour, None).reason
+    reason = activation.apply_neighbour_and_alert(BESIDE, own, neighbour, None).reason
     assert reason == f"{own.reason}; deployment/router {words}"
 
 
@@ -291,7 +293,7 @@ def test_the_reason_names_the_preset_and_says_what_cannot_wake(
     keys: dict[str, str], load: str, demand: Demand, said: str
 ) -> None:
     for before in LOADS[load]:
-        assert said in activation.with_demand(spec(**keys), before, demand).reason
+        assert said in activation.activate_by_demand(spec(**keys), before, demand).reason
 
 
 SATURATION = {"demandPreset": "llm-d-epp-saturation", "demandRouter": "llama-epp"}
@@ -301,10 +303,10 @@ SATURATION = {"demandPreset": "llm-d-epp-saturation", "demandRouter": "llama-epp
 def test_a_demand_that_never_activates_only_adds_that_to_the_reason(demand: Demand) -> None:
     alone = spec(threshold="", **SATURATION)
     for load in LOADS["any but busy"]:
-        decided = activation.with_demand(alone, load, demand)
+        decided = activation.activate_by_demand(alone, load, demand)
         said = "the demand of llm-d-epp-saturation does not tell whether the workload is in use"
         assert decided == replace(load, reason=f"{load.reason}; {said}")
-        scaled = activation.by_demand(alone, decided, demand)
+        scaled = activation.scale_by_demand(alone, decided, demand)
         assert scaled.value in {demand.value, None}
         assert scaled.active == load.active
         assert demand.trouble in scaled.reason
@@ -323,16 +325,16 @@ def test_without_threshold_the_number_is_the_demand(load: Decision, on_unknown: 
     replicas = load.expected
     is_whole = load.state not in {State.UNKNOWN, State.PARTIAL}
     for number in (0.0, 16.0 * replicas, 16.0 * replicas + 1):
-        known = activation.by_demand(given, load, Demand(number))
+        known = activation.scale_by_demand(given, load, Demand(number))
         raises = 0 < 16 * replicas < number and load.state is not State.UNKNOWN
         assert known.value == (number if is_whole or raises else None)
         assert (known.refused, known.active) == (False, load.active)
         assert known.average == (number / replicas if replicas else None)
-    by_owner = activation.by_demand(given, replace(load, wanted=2), Demand(33))
+    by_owner = activation.scale_by_demand(given, replace(load, wanted=2), Demand(33))
     assert by_owner.value == 33
     nothing = replace(load, expected=0, wanted=None)
-    assert (activation.by_demand(given, nothing, Demand(9)).value is None) != is_whole
-    unknown = activation.by_demand(given, load, NO_ANSWER)
+    assert (activation.scale_by_demand(given, nothing, Demand(9)).value is None) != is_whole
+    unknown = activation.scale_by_demand(given, load, NO_ANSWER)
     is_refused = on_unknown is OnUnknown.ERROR and not load.activated
     assert (unknown.value, unknown.refused, unknown.active) == (None, is_refused, load.active)
     assert unknown.average is None
@@ -380,11 +382,11 @@ def test_without_threshold_the_demand_counts_for_servers_that_no_exporter_shows(
 ) -> None:
     decided = decide_about(*pods, trigger=ALONE, **known)
     assert decided.state is State.UNKNOWN
-    scaled = activation.after_demand(ALONE, decided, Demand(8.0))
+    scaled = activation.apply_demand(ALONE, decided, Demand(8.0))
     assert (scaled.value, scaled.active) == (8.0, True)
     assert scaled.reason.startswith(f"{ASKS_FOR_1}; no exporter has named bert-")
     assert recommended_replicas(ALONE, scaled, Demand(8.0)) == 1
-    just_back = activation.after_demand(ALONE, decided, Demand(8.0, is_least=True))
+    just_back = activation.apply_demand(ALONE, decided, Demand(8.0, is_least=True))
     assert just_back.value is None
 
 
@@ -393,7 +395,7 @@ def test_without_threshold_the_demand_removes_no_server_while_one_may_be_missing
     pods: list[Pod], known: dict[str, Any]
 ) -> None:
     decided = decide_about(*pods, trigger=ALONE, **known)
-    assert activation.after_demand(ALONE, decided, Demand(8.0)).value is None
+    assert activation.apply_demand(ALONE, decided, Demand(8.0)).value is None
 
 
 @pytest.mark.parametrize("is_known", [True, False])
@@ -406,14 +408,14 @@ def test_without_threshold_the_demand_removes_no_server_of_an_unknown_selector(
     evidence = replace(LISTED, selected=selected if is_known else frozenset())
     trigger = replace(ALONE, pods=selector)
     decided = decide_about(*pods, trigger=trigger, evidence=evidence)
-    scaled = activation.after_demand(trigger, decided, Demand(8.0))
+    scaled = activation.apply_demand(trigger, decided, Demand(8.0))
     assert scaled.value == (8.0 if is_known else None)
 
 
 def _scaled(pods: list[Pod], demand: Demand, evidence: NamespaceEvidence | None = None) -> str:
     """Return the reason of a decision whose number is the demand."""
     decided = decide_about(*pods, trigger=ALONE, evidence=evidence)
-    return activation.after_demand(ALONE, decided, demand).reason
+    return activation.apply_demand(ALONE, decided, demand).reason
 
 
 ABOVE = "is above demandActivationThreshold 0; demand"
@@ -471,7 +473,7 @@ def test_with_threshold_the_demand_is_not_the_number() -> None:
 def test_another_workload_that_the_cluster_does_not_list_is_named() -> None:
     listed = replace(LISTED, owners={"Deployment": frozenset({"bert"})})
     neighbour = decide_about(trigger=spec(workload="router"), evidence=listed)
-    decided = activation.before_demand(BESIDE, _own(IDLE), neighbour, None)
+    decided = activation.apply_neighbour_and_alert(BESIDE, _own(IDLE), neighbour, None)
     assert decided.active
     no_such = "there is no deployment/router (evidence: kube-state-metrics)"
     assert decided.reason.endswith(f"deployment/router may be in use ({no_such}): not idle")

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from keda_gpu_scaler.decision.activation import AFTER_GAP, told
+from keda_gpu_scaler.decision.activation import AFTER_GAP, demand_for_hpa
 from keda_gpu_scaler.decision.decision import Decision, State
 from keda_gpu_scaler.spec.spec import Demand
 from testbed.triggers import demanding
@@ -38,11 +38,11 @@ LEAST, UNKNOWN = Demand(12.0, is_least=True), Demand(None, "no answer")
 def test_just_after_a_gap_the_hpa_is_told_of_more_replicas_and_never_of_fewer(
     decided: Decision | None, number: float, *, is_told: bool
 ) -> None:
-    demand = told(SCALES, decided, Demand(number, is_least=True))
+    demand = demand_for_hpa(SCALES, decided, Demand(number, is_least=True))
     assert demand == (Demand(number) if is_told else Demand(None, AFTER_GAP))
-    assert told(SCALES, decided, Demand(number)) == Demand(number)
+    assert demand_for_hpa(SCALES, decided, Demand(number)) == Demand(number)
 
 
 def test_a_demand_that_does_not_scale_or_is_not_known_stays_as_it_is() -> None:
-    assert told(WAKES, TWO, replace(LEAST, value=1.0)).value == 1
-    assert told(SCALES, None, UNKNOWN) is UNKNOWN
+    assert demand_for_hpa(WAKES, TWO, replace(LEAST, value=1.0)).value == 1
+    assert demand_for_hpa(SCALES, None, UNKNOWN) is UNKNOWN

@@ -31,7 +31,7 @@ def record(
         assert view is not None
         decision = decided(given, view, now)
         if given.is_by_demand:
-            decision = activation.by_demand(given, decision, more["demand"])
+            decision = activation.scale_by_demand(given, decision, more["demand"])
     answered = build.Answered(
         scaled_object=BERT, spec=given, decision=decision, now=now, view=view, **more
     )

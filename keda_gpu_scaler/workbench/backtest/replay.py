@@ -178,7 +178,7 @@ class Replay(ClosedLoop[SimulatedReplica]):
             decided = decide(spec, snapshot, replace(context, remembered=remembered))
         else:
             self._memory = remember(self._memory, decided, at)
-        return decided if demand is None else activation.after_demand(spec, decided, demand)
+        return decided if demand is None else activation.apply_demand(spec, decided, demand)
 
     def _note_wake(self, now: float, *, has_work: bool) -> None:
         """Note how long work has waited at zero replicas."""

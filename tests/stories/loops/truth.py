@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from keda_gpu_scaler.autoscaling.rules import Metric, Scale, recommend
 from keda_gpu_scaler.decision.decision import Decision, State
-from keda_gpu_scaler.decision.lives import FULL_GROWTH, FULL_LOAD
+from keda_gpu_scaler.decision.load import FULL_GROWTH, FULL_LOAD
 from keda_gpu_scaler.decision.pod_state import FULL
 from keda_gpu_scaler.snapshot.evidence import EvidenceSource
 from keda_gpu_scaler.spec.spec import Aggregation
