@@ -33,7 +33,7 @@ from keda_gpu_scaler.workbench.explain.drain import costs_of
 ROUNDS = 6
 """In the time ahead of a scale-in: by default one in 5 s, a third of the HPA's interval."""
 END_SECONDS = 10.0
-"""For the last round; a container has 30 s to end."""
+"""For the round under way and the removals; a container has 30 s to end."""
 PATCHES_AT_ONCE = 10
 Costs = Mapping[str, int]
 """By the names of pods."""
@@ -103,7 +103,8 @@ class CostWriter:
             removals = (self._write(name, {}) for name in self._followed if not self._dry_run)
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(END_SECONDS):
-                    # The API server carries out a patch that is sent, also if nobody waits for it.
+                    # The API server carries out a patch that was sent, even if nobody waits for
+                    # the answer.
                     await asyncio.wait({under_way})
                     await asyncio.gather(*removals, return_exceptions=True)
             under_way.cancel()
