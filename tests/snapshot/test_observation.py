@@ -10,6 +10,7 @@ from keda_gpu_scaler.snapshot.observation import (
     absent_from_good_scrape,
     advance_targets,
     grace_seconds,
+    uuid_of,
 )
 from keda_gpu_scaler.snapshot.snapshot import NEVER_SEEN
 from tests.support.worlds import EVER, NODE, World, since, until
@@ -20,6 +21,10 @@ def test_points_can_be_taken_like_a_list() -> None:
     assert (points[0], points[:2], len(points)) == ((1.0, 2.0), [(1.0, 2.0), (3.0, 4.0)], 3)
     assert points == [(1.0, 2.0), (3.0, 4.0), (5.0, 6.0)]
     assert points != 7
+
+
+def test_a_mig_instance_is_on_the_board_of_its_uuid() -> None:
+    assert uuid_of("GPU-1/7") == uuid_of("GPU-1") == "GPU-1"
 
 
 def _advanced(world: World, *ats: float) -> tuple[dict[float, float], TargetHealth]:
