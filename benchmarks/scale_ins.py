@@ -53,8 +53,8 @@ WITH, WITHOUT = "with-costs", "without"
 """The namespaces."""
 
 
-class From(StrEnum):
-    """Where the scaler and the command get samples."""
+class SampleSource(StrEnum):
+    """Where the scaler and the command read samples."""
 
     PROMETHEUS = "prometheus"
     EXPORTERS = "exporters"
@@ -86,6 +86,14 @@ SETTLED_SECONDS = 3.0
 """After which the watch has shown what a command did at its end."""
 LONGEST_RUN = 2400.0
 """Bounds a run in which nothing scales in."""
+_WITH_DIVIDED_LAG = f"""
+from keda_gpu_scaler import cli
+from keda_gpu_scaler.sources.prometheus.source import PrometheusSource
+PrometheusSource.settled_seconds /= {SPEED}
+cli.main()
+"""
+"""Starts a command and divides by `SPEED` also the time that a Prometheus is given for late
+samples."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -316,8 +324,11 @@ def main(
     kills: Annotated[int, typer.Option(min=1, help="How often to kill the command.")] = 3,
     seed: Annotated[int, typer.Option(help="Of the requests.")] = 1,
     samples: Annotated[
-        From, typer.Option(help="Where samples come from: each 15 s, or each 5 s.")
-    ] = From.PROMETHEUS,
+        SampleSource,
+        typer.Option(
+            help="A Prometheus, which scrapes each 15 s, or the exporters themselves, each 5 s."
+        ),
+    ] = SampleSource.PROMETHEUS,
 ) -> None:
     """Measure it, print one table, and end with 1 if a goal is missed."""
     programs.build(CLUSTER)
@@ -347,7 +358,7 @@ async def _measure(  # noqa: PLR0913, PLR0917 - the options of the command
     scale_ins: int,
     kills: int,
     seed: int,
-    samples: From,
+    samples: SampleSource,
 ) -> Sequence[Row]:
     stage = Stage([])
     for number, namespace in itertools.product(range(pairs + 2), (WITH, WITHOUT)):
@@ -471,7 +482,7 @@ def _at_scale_ins(workload: SimulatedWorkload) -> Iterator[set[str]]:
 
 @contextlib.asynccontextmanager
 async def _started(
-    cluster: Cluster, directory: Path, stage: Stage, samples: From
+    cluster: Cluster, directory: Path, stage: Stage, samples: SampleSource
 ) -> AsyncIterator[Program]:
     """Start everything around the stage, and yield the command."""
 
@@ -494,12 +505,12 @@ async def _started(
         prometheus = PrometheusServer(directory, [scraped], life_seconds=LONGEST_RUN)
         await stack.enter_async_context(prometheus)
         sources = {
-            From.PROMETHEUS: {
+            SampleSource.PROMETHEUS: {
                 "PROMETHEUS_URL": prometheus.url,
                 "PROMETHEUS_STEP": f"{SCRAPE_SECONDS}s",
                 "PROMETHEUS_COLLECTION": f"{COLLECTION_SECONDS}s",
             },
-            From.EXPORTERS: {
+            SampleSource.EXPORTERS: {
                 "SCRAPE_TARGETS": f"http://127.0.0.1:{port}/metrics",
                 "SCRAPE_INTERVAL": f"{DIRECT_SECONDS * 1000:.0f}ms",
                 "SCRAPE_COLLECTION": f"{COLLECTION_SECONDS}s",
@@ -527,15 +538,6 @@ async def _started(
         yield command
 
 
-_QUICK = f"""
-from keda_gpu_scaler import cli
-from keda_gpu_scaler.sources.prometheus.source import PrometheusSource
-PrometheusSource.settled_seconds /= {SPEED}
-cli.main()
-"""
-"""Starts a command whose one fixed time that samples wait for is divided as all others are."""
-
-
 def _command(
     directory: Path,
     cluster: Cluster,
@@ -548,7 +550,7 @@ def _command(
     environment = {f"KEDA_GPU_SCALER_{name}": value for name, value in settings.items()}
     return Program(
         words[0],
-        [sys.executable, "-c", _QUICK, *words],
+        [sys.executable, "-c", _WITH_DIVIDED_LAG, *words],
         directory / f"{words[0]}.log",
         {**environment, "KUBECONFIG": str(cluster.kubeconfig), "PYTHONPATH": str(programs.ROOT)},
     )

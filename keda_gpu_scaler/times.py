@@ -1,7 +1,7 @@
 """How long the core waits, and why: the fixed times of snapshot/, decision/ and evaluator/.
 
-In seconds. What triggers and operators choose is in `spec/spec.py` and `settings/`, and how old a
-server's number may be is said where it is read (`observation.SCRAPED_SECONDS`). Most depend on how
+In seconds. What triggers and operators choose is in `spec/spec.py` and `settings/`. The largest age
+of a server's number is beside its reader (`observation.SCRAPED_SECONDS`). Most depend on how
 Prometheus, Kubernetes, KEDA and the HPA pace themselves: with other paces, others are right.
 """
 
@@ -11,9 +11,9 @@ UNKNOWN_SCRAPE_SECONDS = 30.0
 """The scrape interval of a target while it is not known yet: a usual one. Shorter: samples from
 before a pod was Ready count. Longer: each new pod is measured later."""
 LEAST_GRACE_SECONDS = 60
-"""Silence up to this, or two scrapes, is no silence: two scrapes of a usual 30 s. Shorter: each
-missed scrape holds replicas. Longer: an exporter that died is noticed later, and the pods' last
-loads count until then."""
+"""How long silence lasts before it counts, or two scrapes if that is longer: two of a usual 30 s.
+Shorter: each missed scrape holds replicas. Longer: an exporter that died is noticed later, and the
+pods' last loads count until then."""
 LOOKBACK_SECONDS = 300
 """How long a Prometheus repeats the last sample of a series whose end it has not seen: its own
 default. Shorter: a repeated sample is taken for a pod that has returned. Longer: one that has
@@ -28,8 +28,8 @@ UNTOLD_SECONDS = 60.0
 """How long an end can remain unknown: a list of pods is scraped, and a pod drains, for less.
 Shorter: its work is counted twice while it drains. Longer: fewer instants count after each end."""
 REMEMBERED_SECONDS = 3600.0
-"""How long a pod that is not shown any more counts while others of its workload are shown, how long
-what is gone is remembered, and how far back the past of a source is read. Shorter: a longer outage
+"""How long a pod that no exporter shows still counts while others of its workload are shown. What
+is gone is remembered for as long, and a start reads as much of the past. Shorter: a longer outage
 of exporters looks like an end. Longer: a pod that went with its node holds replicas for as long,
 and a start reads more."""
 

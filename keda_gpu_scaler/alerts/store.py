@@ -19,7 +19,7 @@ import msgspec
 from keda_gpu_scaler.spec import durations
 from keda_gpu_scaler.spec.spec import ScaledObject
 from keda_gpu_scaler.telemetry import facts
-from keda_gpu_scaler.trigger.access import Places
+from keda_gpu_scaler.transport.places import Places
 
 NEVER = 0.0
 """Before any time of an alert."""

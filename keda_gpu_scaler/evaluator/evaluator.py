@@ -50,16 +50,16 @@ EXPLAINED_AT_ONCE = 4
 
 
 class Caller(Enum):
-    """Who asks, which says what is waited for. `evaluate` notes all but the HPA as polls."""
+    """Who asks: it decides what is waited for. Every caller but the HPA is noted as a poll."""
 
     POLL = auto()
     """KEDA, which polls again."""
     HPA = auto()
     """It has few workers, and each that waits holds up others."""
     STREAM = auto()
-    """One that looks once per step, in the background: a stream, `observe`, `deletion-cost`."""
+    """A look once per step, in the background: of a stream, `observe` or `deletion-cost`."""
     PERSON = auto()
-    """Who reads a record, and waits for the words in it as well."""
+    """The reader of a record: the cause in words is waited for too."""
 
 
 def suffices(tracked: TrackedTrigger, caller: Caller, reading: Reading) -> bool:
@@ -336,9 +336,9 @@ class Evaluator:
 
         That is no call about it: what KEDA and the HPA ask is for them alone to say.
         """
-        deadline = self._persons_deadline()
-        grace_seconds = min(SLOW_SECONDS, self._slow_seconds)
-        tracked, target_trouble = await self._triggers.find(scaled_object, spec, grace_seconds)
+        deadline = self._record_deadline()
+        allowed_seconds = min(SLOW_SECONDS, self._slow_seconds)
+        tracked, target_trouble = await self._triggers.find(scaled_object, spec, allowed_seconds)
         # As for a poll: one that comes just after it takes the same answer.
         reading, answer = await self._answer(tracked, target_trouble, deadline, Caller.PERSON)
         demand = answer.demand
@@ -372,19 +372,19 @@ class Evaluator:
 
     async def cause(self, scaled_object: ScaledObject, spec: TriggerSpec) -> Cause | None:
         """Return why exporters show no pod of a trigger, with the names that it is about."""
-        deadline = self._persons_deadline()
+        deadline = self._record_deadline()
         tracked, _ = await self._triggers.find(scaled_object, spec, SLOW_SECONDS)
         reading = await self._read(tracked, deadline, Caller.PERSON)
         return await self._cause(tracked, reading, deadline)
 
-    def _persons_deadline(self) -> float:
-        """Return when a record is due: by then it is known of a slow source that it is slow."""
+    def _record_deadline(self) -> float:
+        """Return when a record is due: a second after a source counts as slow, so it can say so."""
         return self._clock() + self._slow_seconds + 1
 
     async def demand(
         self, scaled_object: ScaledObject, spec: TriggerSpec, timeout_seconds: float | None
     ) -> Demand:
-        """Return only the demand, as the HPA is told it, in the same time as `evaluate`."""
+        """Return the demand as the HPA gets it, in the same time as `evaluate`."""
         deadline = self._clock() + _allowed_seconds(timeout_seconds)
         demand = await self._demands.ask(scaled_object, spec, deadline)
         tracked = self._triggers.last(scaled_object, spec)

@@ -1,8 +1,8 @@
-"""One snapshot for all triggers of a source, signal and profile, and how it is fetched.
+"""The snapshots that triggers share: one per source, signal and profile, and how it is fetched.
 
-Fetching is separate from answering. A call starts a fetch when a newer instant exists and no fetch
-is running, and says itself for how long it waits for it (`evaluator.suffices`). So a thousand
-triggers cost one query per step, and none while no trigger is evaluated.
+Answering does not fetch: a call starts a fetch if a newer instant exists and none is running, and
+decides itself how long it waits (`evaluator.suffices`). So a thousand triggers cost one query per
+step, and none while no trigger is evaluated.
 
 The queries of a fetch build on each other: the present samples, then the last hour (only for
 namespaces that are new, or were not watched), then where the GPUs of disappeared pods are. The

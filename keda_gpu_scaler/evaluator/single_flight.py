@@ -26,7 +26,7 @@ class SingleFlight:
 
     @property
     def trouble(self) -> str | None:
-        """What callers are told about the task under way; None: it is not slow yet."""
+        """Why callers get no answer yet; None: the task is not slow. Only while `is_under_way`."""
         is_slow = self.clock() >= self.slow_at
         return f"no answer within {self._slow_seconds:g} s" if is_slow else None
 

@@ -22,7 +22,7 @@ from keda_gpu_scaler import errors
 from keda_gpu_scaler.pb import externalscaler_pb2 as pb
 from keda_gpu_scaler.spec.spec import ScaledObject
 from keda_gpu_scaler.telemetry import facts
-from keda_gpu_scaler.trigger.access import Places
+from keda_gpu_scaler.transport.places import Places
 
 # gRPC peers drop an answer if its trailers exceed 8 KiB; other trailers need part of that.
 MAX_MESSAGE_BYTES = 4096

@@ -179,6 +179,7 @@ class Client:
         async with contextlib.aclosing(_parts(response)) as parts:
             async for part in parts:
                 if body:
+                    # Other calls get a turn between two parts; most answers have only one.
                     await asyncio.sleep(0)
                 body += part
                 if len(body) > limit_bytes:

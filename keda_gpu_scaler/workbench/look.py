@@ -76,7 +76,8 @@ class _Look(NamedTuple):
             has_gpus=any(pod.gpus for pod in record.pods),
             lag_seconds=record.source.lag_seconds,
             has_readiness=record.source.evidence not in (None, EvidenceSource.EXPORTERS),
-            demand_trouble=(not demand.is_least and demand.trouble) or None,
+            # Held as a lower bound, it is known.
+            demand_trouble=None if demand.is_least else demand.trouble or None,
         )
         if self.spec.query is not None:
             if seen.has_gpus or seen.is_empty:

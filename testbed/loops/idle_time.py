@@ -15,9 +15,9 @@ class _Selector(selectors.DefaultSelector):
 
 
 class IdleTimeLoop(asyncio.SelectorEventLoop):
-    """Skips the time until the next deadline once everything waits for it.
+    """Jumps to the next deadline once every task waits.
 
-    So no deadline ends what a busy machine takes seconds to do, and none is waited for.
+    So slow work on a busy machine meets no deadline, and no test waits for one.
     """
 
     def __init__(self) -> None:

@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 
 from keda_gpu_scaler.autoscaling import rules
 from keda_gpu_scaler.autoscaling.api_objects import Behavior
-from testbed.loops.loop import formula_is_active
 
 AVERAGE_VALUE = rules.MetricType.AVERAGE_VALUE
 VALUE = rules.MetricType.VALUE
@@ -415,13 +414,3 @@ def test_keda_only_falls_on_a_poll_without_errors_after_a_quiet_cooldown(
         if True in triggers and (None not in triggers or replicas == 0):
             last_active = now
         replicas = after
-
-
-@pytest.mark.parametrize(
-    ("value", "target", "active"),
-    [(None, 0.0, False), (0.0, 0.0, False), (0.1, 0.0, True), (1.0, 1.0, False)],
-)
-def test_a_formula_without_a_value_is_inactive(
-    value: float | None, target: float, *, active: bool
-) -> None:
-    assert formula_is_active(value, target) is active

@@ -22,8 +22,7 @@ from keda_gpu_scaler.query.promql_texts import (
     quoted,
     texts_about,
 )
-from keda_gpu_scaler.snapshot import observation
-from keda_gpu_scaler.spec.spec import Signal, SnapshotQuery, merged
+from keda_gpu_scaler.spec.spec import Signal, SnapshotQuery
 from tests.support.promql_texts import ages_text, reported_gpus_text, snapshot_text
 
 HOSTILE = (
@@ -325,18 +324,6 @@ def test_a_query_is_the_same_text_for_the_same_demand() -> None:
 
     forwards = snapshot_text(snapshot_query(*namespaces), {"a", "b"}, 15)
     assert forwards == snapshot_text(snapshot_query(*reversed(namespaces)), {"b", "a"}, 15)
-
-
-def test_what_everybody_asks_for_is_one_demand_that_covers_them_all() -> None:
-    short = SnapshotQuery(Signal.POWER, "auto", frozenset({"ml"}), 255.0, 120.0)
-    long = SnapshotQuery(Signal.POWER, "auto", frozenset({"web"}), 600.0, 60.0)
-    both = SnapshotQuery(Signal.POWER, "auto", frozenset({"ml", "web"}), 600.0, 120.0)
-    assert merged([short, long]) == both
-    assert merged([short]) == short
-
-
-def test_a_mig_instance_is_on_the_board_of_its_uuid() -> None:
-    assert observation.uuid_of("GPU-1/7") == observation.uuid_of("GPU-1") == "GPU-1"
 
 
 def listed(width: int, names: Iterable[str]) -> str:

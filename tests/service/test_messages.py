@@ -1,4 +1,4 @@
-"""Requests become triggers, each parsed once, and decisions messages that lose no number."""
+"""Each trigger is parsed once, and every version of KEDA reads the same numbers."""
 
 import math
 import tracemalloc

@@ -14,6 +14,7 @@ from keda_gpu_scaler.snapshot.observation import (
     grace_seconds,
     is_ascending,
     scrape_times,
+    uuid_of,
 )
 from keda_gpu_scaler.snapshot.snapshot import NEVER_SEEN
 from tests.support.worlds import EVER, NODE, World, since, until
@@ -43,6 +44,10 @@ def test_times_ascend_if_each_is_later_than_the_one_before(
 )
 def test_a_scrape_counts_if_its_time_can_be_one(scrape: float, *, counts: bool) -> None:
     assert scrape_times([(9000.0, scrape)]) == ({9000.0: scrape} if counts else {})
+
+
+def test_a_mig_instance_is_on_the_board_of_its_uuid() -> None:
+    assert uuid_of("GPU-1/7") == uuid_of("GPU-1") == "GPU-1"
 
 
 def _advanced(world: World, *ats: float) -> tuple[dict[float, float], TargetHealth]:

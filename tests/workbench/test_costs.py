@@ -327,7 +327,7 @@ async def test_at_its_end_it_removes_what_it_wrote_although_one_namespace_fails(
     stage.start()
 
 
-async def test_a_patch_that_is_under_way_at_its_end_is_removed_too(stage: Stage) -> None:
+async def test_a_patch_under_way_when_the_command_ends_is_removed_too(stage: Stage) -> None:
     """An API server carries out what it was sent, also if nobody waits for the answer."""
     cluster, task = stage.cluster, asyncio.create_task(stage.writer.run())
     listed = asyncio.Event()

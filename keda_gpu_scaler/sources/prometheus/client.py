@@ -13,7 +13,7 @@ import re
 import time
 from array import array
 from collections import defaultdict
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection
 from contextlib import asynccontextmanager
 from typing import Any, NamedTuple, Self, TypeVar
 from urllib.parse import urlencode
@@ -23,12 +23,11 @@ from msgspec.json import Decoder
 
 from keda_gpu_scaler import errors
 from keda_gpu_scaler.promql import policy
-from keda_gpu_scaler.query.promql_texts import LONGEST_BYTES, alternatives, texts_about
+from keda_gpu_scaler.query.promql_texts import LONGEST_BYTES, texts_about
 from keda_gpu_scaler.settings import PrometheusSettings
 from keda_gpu_scaler.snapshot.observation import Points, Row
 from keda_gpu_scaler.sources import query_client
 from keda_gpu_scaler.telemetry import facts
-from keda_gpu_scaler.times import REMEMBERED_SECONDS
 from keda_gpu_scaler.transport.http_client import OK, HttpAnswer, printable
 
 T = TypeVar("T")
@@ -143,49 +142,6 @@ class PrometheusClient(query_client.QueryClient):
                     raise errors.SourceRefusedError(message) from error
             answer = await self.fetch(url, form, headers, limit_bytes=limit_bytes)
             return await asyncio.to_thread(parse, answer)
-
-
-MOST_JOBS = 50
-LONGEST_JOB_CHARACTERS = 100
-FORGOTTEN_SECONDS = REMEMBERED_SECONDS
-"""As long as pods are waited for."""
-
-
-class ScrapeJobs:
-    """The scrape jobs that rows have named lately, to be named in queries; the widest come first.
-
-    Their names are others' texts: few are kept, and short ones. A tenant can give each of its rows
-    a job of its own, and a job stands in every query of the source.
-    """
-
-    def __init__(self, client: PrometheusClient, most_bytes: int) -> None:
-        """Keep jobs that take at most so many bytes in a query, each time that it names them."""
-        self._client, self._most_bytes = client, most_bytes
-        self._known: dict[str, tuple[float, float]] = {}
-        """The most namespaces that each job has shown, and when a row last named it."""
-        self.names = frozenset[str]()
-
-    def note(self, namespaces: Mapping[str, float]) -> None:
-        """Note jobs with the number of namespaces that each shows; forget old ones."""
-        now = self._client.clock()
-        lately = {
-            job: (most, named_at)
-            for job, (most, named_at) in self._known.items()
-            if now - named_at < FORGOTTEN_SECONDS
-        }
-        for job, count in namespaces.items():
-            lately[job] = max(count, lately.get(job, (count, now))[0]), now
-        self._known, left_bytes = {}, self._most_bytes
-        for job in sorted(lately, key=lambda job: (-lately[job][0], job not in self.names, job)):
-            size = len(alternatives([job]).encode())
-            fits = len(job) <= LONGEST_JOB_CHARACTERS and size <= left_bytes
-            if fits and len(self._known) < MOST_JOBS:
-                self._known[job] = lately[job]
-                left_bytes -= size
-        self.names = frozenset(self._known)
-        if left_out := lately.keys() - self.names:
-            first = printable(min(left_out), LONGEST_JOB_CHARACTERS)
-            self._client.observe(facts.JobsLeftOut(self._client.name, len(left_out), first))
 
 
 class Clock(NamedTuple):

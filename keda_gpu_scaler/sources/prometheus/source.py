@@ -28,14 +28,13 @@ from keda_gpu_scaler.sources import evaluation_times, series
 from keda_gpu_scaler.sources.evaluation_times import HISTORY_STEP_SECONDS, Lag, ServerClock
 from keda_gpu_scaler.sources.prometheus.client import (
     PrometheusClient,
-    ScrapeJobs,
     parse_matrix,
     parse_vector,
     several,
 )
 from keda_gpu_scaler.spec.spec import OwnQuery, SnapshotQuery, is_countable
 from keda_gpu_scaler.telemetry import facts
-from keda_gpu_scaler.times import SETTLED_LAG_SECONDS
+from keda_gpu_scaler.times import REMEMBERED_SECONDS, SETTLED_LAG_SECONDS
 from keda_gpu_scaler.transport.http_client import printable
 
 GPUS_PER_QUERY = 500
@@ -44,6 +43,8 @@ QUERIES_OF_A_STEP = 3
 that are new at each query do not make queries without end."""
 JOBS_BYTES = 1_300
 """Twice in the snapshot query, of which the rest takes up to 13 KB of VictoriaMetrics' 16 KiB."""
+MOST_JOBS = 50
+LONGEST_JOB_CHARACTERS = 100
 DETECTED_SECONDS = 120.0
 """New exporters come with node pools; it can take this long until a new one is found."""
 LABEL_CHARACTERS = 100
@@ -57,6 +58,43 @@ EVIDENCE_JOBS_BYTES = 1_500
 """Six times in the query, of which the rest takes up to 6 KB of VictoriaMetrics' 16 KiB."""
 FOUND_SECONDS = 300.0
 """A new job that shows kube-state-metrics is rare."""
+
+
+class ScrapeJobs:
+    """The scrape jobs that rows have named lately, to be named in queries; the widest come first.
+
+    Their names are others' texts: few are kept, and short ones. A tenant can give each of its rows
+    a job of its own, and a job stands in every query of the source.
+    """
+
+    def __init__(self, client: PrometheusClient, most_bytes: int) -> None:
+        """Keep jobs that take at most so many bytes in a query, each time that it names them."""
+        self._client, self._most_bytes = client, most_bytes
+        self._known: dict[str, tuple[float, float]] = {}
+        """The most namespaces that each job has shown, and when a row last named it."""
+        self.names = frozenset[str]()
+
+    def note(self, namespaces: Mapping[str, float]) -> None:
+        """Note jobs with the number of namespaces that each shows; forget old ones."""
+        now = self._client.clock()
+        lately = {
+            job: (most, named_at)
+            for job, (most, named_at) in self._known.items()
+            if now - named_at < REMEMBERED_SECONDS
+        }
+        for job, count in namespaces.items():
+            lately[job] = max(count, lately.get(job, (count, now))[0]), now
+        self._known, left_bytes = {}, self._most_bytes
+        for job in sorted(lately, key=lambda job: (-lately[job][0], job not in self.names, job)):
+            size = len(promql_texts.alternatives([job]).encode())
+            fits = len(job) <= LONGEST_JOB_CHARACTERS and size <= left_bytes
+            if fits and len(self._known) < MOST_JOBS:
+                self._known[job] = lately[job]
+                left_bytes -= size
+        self.names = frozenset(self._known)
+        if left_out := lately.keys() - self.names:
+            first = printable(min(left_out), LONGEST_JOB_CHARACTERS)
+            self._client.observe(facts.JobsLeftOut(self._client.name, len(left_out), first))
 
 
 class PrometheusSource:

@@ -136,6 +136,11 @@ def gates(facts: Facts) -> Gates:
     return Gates(facts.cluster, facts.now, facts.replicas, facts.asked, reason, tuple(holding))
 
 
+def replicas_in_words(replicas: int | None) -> str:
+    """Return `1 replica`, `2 replicas`, or `the replicas` if their number is not known."""
+    return "the replicas" if replicas is None else counted(replicas, "replica")
+
+
 def _nothing_holds(facts: Facts) -> str:
     if facts.has_formula:
         return (
@@ -261,12 +266,8 @@ def _no_hpa(facts: Facts, able: Condition) -> str | None:
     return f"the HPA cannot scale the workload: {_message(able)}"
 
 
-def in_words(replicas: int | None) -> str:
-    return "the replicas" if replicas is None else counted(replicas, "replica")
-
-
 def _no_value(facts: Facts, active: Condition) -> str:
-    return f"the HPA keeps {in_words(facts.replicas)}: {_message(active)}"
+    return f"the HPA keeps {replicas_in_words(facts.replicas)}: {_message(active)}"
 
 
 def _tolerance(facts: Facts, _able: Condition) -> str | None:

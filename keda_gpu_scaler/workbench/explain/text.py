@@ -45,7 +45,7 @@ def write(records: Sequence[Record], behind: gates.Gates | None) -> None:
     if behind is not None:
         if records:
             console.rule()
-        replicas = gates.in_words(behind.replicas)
+        replicas = gates.replicas_in_words(behind.replicas)
         console.print(f"From the value to {replicas}, in {behind.cluster}", style="bold")
         if not behind.gates:
             _print_line(console, behind.reason)

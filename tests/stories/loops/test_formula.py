@@ -10,7 +10,7 @@ import pytest
 
 from keda_gpu_scaler.autoscaling.rules import Keda
 from keda_gpu_scaler.snapshot.evidence import EvidenceSource
-from testbed.loops.loop import BEGIN, Loop
+from testbed.loops.loop import BEGIN, Loop, formula_is_active
 from testbed.triggers import demanding, spec
 from tests.stories.loops.variants import each, told
 
@@ -43,6 +43,16 @@ def _loop(
     given: dict[str, Any] = {"replicas": 4, "trigger": BY_FORMULA} | fields
     keda = Keda(cooldown_seconds=60, last_active=BEGIN)
     return Loop(offered, evidence, formula=formula, keda=keda, **given)
+
+
+@pytest.mark.parametrize(
+    ("value", "target", "active"),
+    [(None, 0.0, False), (0.0, 0.0, False), (0.1, 0.0, True), (1.0, 1.0, False)],
+)
+def test_a_formula_without_a_value_is_inactive(
+    value: float | None, target: float, *, active: bool
+) -> None:
+    assert formula_is_active(value, target) is active
 
 
 @each

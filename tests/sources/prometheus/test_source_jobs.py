@@ -7,18 +7,16 @@ import pytest
 from keda_gpu_scaler.query import profiles
 from keda_gpu_scaler.query.promql_texts import LONGEST_BYTES
 from keda_gpu_scaler.snapshot.observation import Row
-from keda_gpu_scaler.sources.prometheus.client import (
-    FORGOTTEN_SECONDS,
-    LONGEST_JOB_CHARACTERS,
-    MOST_JOBS,
-)
 from keda_gpu_scaler.sources.prometheus.source import (
     FOUND_SECONDS,
+    LONGEST_JOB_CHARACTERS,
+    MOST_JOBS,
     KubeStateMetrics,
     PrometheusSource,
 )
 from keda_gpu_scaler.spec.spec import Signal, SnapshotQuery
 from keda_gpu_scaler.telemetry import facts
+from keda_gpu_scaler.times import REMEMBERED_SECONDS
 from testbed.clocks import Clock
 from tests.sources.prometheus.scripted import ScriptedClient, rows
 
@@ -100,7 +98,7 @@ async def test_a_job_that_nothing_has_named_for_an_hour_is_forgotten() -> None:
     server = Server()
     honest = gpus_of("honest", "a")
     assert "gone" in await server.snapshot(honest, gpus_of("gone", "a", "b"))
-    server.clock.now += FORGOTTEN_SECONDS - 1
+    server.clock.now += REMEMBERED_SECONDS - 1
     assert "gone" in await server.snapshot(honest)
     server.clock.now += 1
     text = await server.snapshot(honest)
@@ -116,7 +114,7 @@ async def test_a_kube_state_metrics_that_is_down_is_not_forgotten() -> None:
     other = rows({"job": "other", **owners})
     server.client.answers["evidence"] = rows({"stat": "down", "job": "down", "instance": "a"})
     await server.evidence(other, rows({"job": "down", **owners}), rows({"job": "gone", **owners}))
-    for _ in range(round(FORGOTTEN_SECONDS / FOUND_SECONDS)):
+    for _ in range(round(REMEMBERED_SECONDS / FOUND_SECONDS)):
         text = await server.evidence(other)
     assert "down|other" in text
     assert "gone" not in text

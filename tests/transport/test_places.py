@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from keda_gpu_scaler.trigger.access import Places
+from keda_gpu_scaler.transport.places import Places
 
 
 def taken(places: Places, namespace: str) -> int:
