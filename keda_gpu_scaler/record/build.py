@@ -321,10 +321,11 @@ def _metrics(answered: Answered) -> Iterator[MetricRecord]:
     replicas, demand = answered.decision.replicas, answered.demand or Demand(None)
     metrics = hpa_metrics(answered.spec, answered.decision, demand)
     is_held = activation.is_held_after_gap(answered.spec, answered.decision, demand)
+    is_held = is_held and replicas > 0  # without one the HPA does not ask
     for name, hpa in metrics.items():
         step = rules.recommend([hpa], rules.Scale.steady(replicas))
         reason = "no value: the HPA holds the replicas" if step is None else step.reason
-        if name == DEMAND_METRIC and is_held and replicas:  # without one the HPA does not ask
+        if hpa.value is not None and name == DEMAND_METRIC and is_held:
             step, reason = None, f"{reason}; held: {activation.AFTER_GAP}"
         if step is not None and answered.spec.for_formula:
             step, reason = None, "the HPA gets the value of a formula, which is not known here"
