@@ -467,7 +467,7 @@ def test_without_threshold_the_sentence_has_no_replicas_by_the_gpus() -> None:
 
 def test_with_threshold_the_demand_is_not_the_number() -> None:
     decided = _own(bert("b", 90))
-    assert activation.after_demand(spec(demandQuery="sum(x)"), decided, Demand(7.0)) is decided
+    assert activation.apply_demand(spec(demandQuery="sum(x)"), decided, Demand(7.0)) is decided
 
 
 def test_another_workload_that_the_cluster_does_not_list_is_named() -> None:
