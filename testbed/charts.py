@@ -21,7 +21,7 @@ KUBE_VERSION = go_modules.kubernetes("1.36")
 IMAGE = ("--values", str(CHART / "ci" / "default-values.yaml"))
 """The one value that has to be given; values that come later win."""
 _VALUES = "-values.yaml"
-_SECONDS = 60
+_SECONDS = 300
 
 Object = dict[str, Any]
 
