@@ -9,6 +9,7 @@ Only a demand has a number. Without `threshold` it replaces the number of the lo
 never lower.
 """
 
+import math
 from dataclasses import replace
 
 from keda_gpu_scaler.decision import reasons
@@ -101,7 +102,7 @@ def scale_by_demand(spec: TriggerSpec, decided: Decision, demand: Demand) -> Dec
     reason = f"demand {reasons.rounded(number)} {needs} at demandThreshold {spec.threshold:g}"
     are_seen = decided.shows_no_gpu or decided.state not in {State.UNKNOWN, State.PARTIAL}
     is_bound = demand.is_least or not are_seen
-    if is_bound and not _raises(decided, number, spec.threshold):
+    if is_bound and number <= _on_target(decided, spec.threshold):
         reason = f"{reason}; held: {AFTER_GAP if are_seen else 'not all pods are seen'}"
         number = None
     answered = replace(decided, value=number, refused=False, average=average)
@@ -111,34 +112,35 @@ def scale_by_demand(spec: TriggerSpec, decided: Decision, demand: Demand) -> Dec
 def demand_for_hpa(spec: TriggerSpec, decided: Decision | None, demand: Demand) -> Demand:
     """Return the demand as the HPA gets it beside the load; without a value it holds.
 
-    Just after a gap it may only raise, by the last decision: None has no count of replicas.
+    Just after a gap it may raise or keep the replicas of the last decision; None has no count.
     """
     is_held = is_held_after_gap(spec, decided, demand)
     return replace(demand, value=None, trouble=AFTER_GAP) if is_held else demand
 
 
 def is_held_after_gap(spec: TriggerSpec, decided: Decision | None, demand: Demand) -> bool:
-    """Tell whether the HPA gets no value of a known demand: just after a gap it may only raise."""
+    """Tell whether the HPA gets no value of a known demand: just after a gap it may not lower."""
     threshold = None if spec.demand is None else spec.demand.threshold
     if demand.value is None or threshold is None or not demand.is_least:
         return False
-    return decided is None or not _raises(decided, demand.value, threshold)
+    return decided is None or demand.value < _on_target(decided, threshold)
 
 
 def with_reason(decided: Decision, reason: str) -> Decision:
     return replace(decided, reason=f"{decided.reason}; {reason}")
 
 
-def _raises(decided: Decision, number: float, threshold: float) -> bool:
-    """Tell whether a demand asks for more replicas than there are.
+def _on_target(decided: Decision, threshold: float) -> float:
+    """Return the demand with which its replicas are on target; infinite: they are not counted.
 
     Of an unknown load only the owner's count says how many. Just after zero that may still be 0;
     the HPA then has its minimum, below which it does not go.
     """
     if decided.wanted is not None:
-        return max(1, decided.wanted) * threshold < number
+        return max(1, decided.wanted) * threshold
     replicas = decided.expected + decided.starting
-    return decided.state is not State.UNKNOWN and 0 < replicas * threshold < number
+    is_counted = decided.state is not State.UNKNOWN and replicas > 0
+    return replicas * threshold if is_counted else math.inf
 
 
 def _with_number_reason(decided: Decision, reason: str) -> Decision:

@@ -1,4 +1,4 @@
-"""Claims about the metric of a demand beside the load: just after a gap it only raises."""
+"""Claims about the metric of a demand beside the load: just after a gap it never lowers."""
 
 from dataclasses import replace
 
@@ -18,24 +18,24 @@ LEAST, UNKNOWN = Demand(12.0, is_least=True), Demand(None, "no answer")
 @pytest.mark.parametrize(
     ("decided", "number", "is_told"),
     [
-        (TWO, 10.1, True),
-        (TWO, 10.0, False),
+        (TWO, 10.0, True),
+        (TWO, 9.9, False),
         (TWO, 0.0, False),
         (replace(TWO, wanted=3), 12.0, False),
-        (replace(TWO, wanted=3), 15.1, True),
+        (replace(TWO, wanted=3), 15.0, True),
         (replace(TWO, state=State.PARTIAL), 12.0, True),
         (replace(TWO, active=False, value=0.0), 4.0, False),
         (UNSEEN, 12.0, False),
         (replace(UNSEEN, wanted=2), 12.0, True),
-        (replace(TWO, expected=0, starting=3), 15.0, False),
-        (replace(TWO, expected=0, starting=3), 15.1, True),
+        (replace(TWO, expected=0, starting=3), 14.9, False),
+        (replace(TWO, expected=0, starting=3), 15.0, True),
         (replace(TWO, state=State.EMPTY, expected=0), 12.0, False),
-        (replace(TWO, state=State.EMPTY, expected=0, wanted=0), 5.0, False),
+        (replace(TWO, state=State.EMPTY, expected=0, wanted=0), 4.9, False),
         (replace(TWO, state=State.EMPTY, expected=0, wanted=0), 12.0, True),
         (None, 12.0, False),  # nothing was decided yet
     ],
 )
-def test_just_after_a_gap_the_hpa_is_told_of_more_replicas_and_never_of_fewer(
+def test_just_after_a_gap_the_hpa_is_told_of_as_many_replicas_or_more_and_never_of_fewer(
     decided: Decision | None, number: float, *, is_told: bool
 ) -> None:
     demand = demand_for_hpa(SCALES, decided, Demand(number, is_least=True))
