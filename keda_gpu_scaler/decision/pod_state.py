@@ -437,4 +437,4 @@ def is_freed(spec: TriggerSpec, pod: Pod, at: float) -> bool:
 
     It was idle before: while the next list is waited for, it is no reason to be active again.
     """
-    return math.inf > pod.ended_at > pod.shown_at and not in_use_unnamed(spec, pod, at)
+    return pod.shown_at < pod.ended_at < math.inf and not in_use_unnamed(spec, pod, at)

@@ -388,9 +388,9 @@ class Evaluator:
         deadline = self._clock() + _allowed_seconds(timeout_seconds)
         demand = await self._demands.ask(scaled_object, spec, deadline)
         tracked = self._triggers.last(scaled_object, spec)
-        answer = None if tracked is None else tracked.answer
-        is_recent = answer is not None and self._clock() - answer.at < HPA_SECONDS
-        decided = answer.decision if answer and is_recent else None
+        answer, decided = None if tracked is None else tracked.answer, None
+        if answer is not None and self._clock() - answer.at < HPA_SECONDS:
+            decided = answer.decision
         return activation.demand_for_hpa(spec, decided, demand)
 
 

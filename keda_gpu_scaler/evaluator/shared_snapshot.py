@@ -159,7 +159,7 @@ class SharedSnapshot:
         if not is_under_way and self._is_due(instant, is_usable=is_usable):
             self.flight.launch(self._fetch, f"fetch {self._key.source} {self._key.signal}")
             self._tried, is_under_way = instant, True
-        now, slow = samples.now(), self.flight.trouble if is_under_way else None
+        now, slow = samples.now(), self.flight.trouble
         trouble = self._refusal or self._failure
         if trouble is None and slow is not None:
             trouble = f"source {self._key.source}: {slow}"

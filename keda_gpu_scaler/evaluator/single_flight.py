@@ -26,8 +26,8 @@ class SingleFlight:
 
     @property
     def trouble(self) -> str | None:
-        """Why callers get no answer yet; None: the task is not slow. Only while `is_under_way`."""
-        is_slow = self.clock() >= self.slow_at
+        """Why callers get no answer yet; None: no task is slow."""
+        is_slow = self.is_under_way and self.clock() >= self.slow_at
         return f"no answer within {self._slow_seconds:g} s" if is_slow else None
 
     def launch(self, work: Callable[[], Coroutine[None, None, None]], name: str) -> None:

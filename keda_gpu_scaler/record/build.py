@@ -320,8 +320,10 @@ def _by_demand(answered: Answered) -> Activation:
 def _metrics(answered: Answered) -> Iterator[MetricRecord]:
     replicas, demand = answered.decision.replicas, answered.demand or Demand(None)
     metrics = hpa_metrics(answered.spec, answered.decision, demand)
-    is_held = activation.is_held_after_gap(answered.spec, answered.decision, demand)
-    is_held = is_held and replicas > 0  # without one the HPA does not ask
+    # Without replicas the HPA does not ask.
+    is_held = replicas > 0 and activation.is_held_after_gap(
+        answered.spec, answered.decision, demand
+    )
     for name, hpa in metrics.items():
         step = rules.recommend([hpa], rules.Scale.steady(replicas))
         reason = "no value: the HPA holds the replicas" if step is None else step.reason

@@ -46,6 +46,8 @@ _REMEMBERED_BYTES = 48 * 2**20
 _ENTRY_BYTES = 512
 
 _SHOWN_CHARACTERS = 100
+# The HPA itself ignores a deviation of 10 %; half of that needs no warning.
+_UNNOTICED_ROUNDING = 0.05
 
 
 class ParsedTrigger(NamedTuple):
@@ -120,10 +122,6 @@ def _scaled_object(reference: pb.ScaledObjectRef) -> ScaledObject:
     if mistakes:
         raise errors.RequestError("scaledObjectRef: " + "; ".join(mistakes))
     return ScaledObject(reference.namespace, reference.name)
-
-
-# The HPA itself ignores a deviation of 10 %; half of that needs no warning.
-_UNNOTICED_ROUNDING = 0.05
 
 
 def targets(trigger_spec: TriggerSpec) -> dict[str, float]:
