@@ -15,7 +15,7 @@ from rich.progress import Progress
 from keda_gpu_scaler import __version__, errors
 from keda_gpu_scaler.cli import backtest, flags
 from keda_gpu_scaler.cli.flags import option
-from keda_gpu_scaler.decision.causes import Look
+from keda_gpu_scaler.record.causes import Look
 from keda_gpu_scaler.settings import PrometheusSettings
 from keda_gpu_scaler.sources.prometheus.client import PrometheusClient
 from keda_gpu_scaler.spec import durations

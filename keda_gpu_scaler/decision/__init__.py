@@ -7,7 +7,7 @@ In the order in which they work:
     load        the workload's pods, its replicas, their sum, and the number for the HPA
     activity    whether its own GPUs are in use
     decision    the state and the answer, and what is remembered for an unknown load
-    reasons     each of these in words; `causes`: why nothing is read
+    reasons     each of these in words
     activation  another workload, an alert and a demand: activity, and the number of a demand
     summary     the line for people, and the replicas that it asks for; `scale_out`: did they help
 """

@@ -16,7 +16,6 @@ from functools import partial
 from cachetools import TTLCache
 
 from keda_gpu_scaler.decision import activation, scale_out
-from keda_gpu_scaler.decision.causes import NO_PODS, Cause, cause, unread
 from keda_gpu_scaler.decision.decision import Decision, Memory
 from keda_gpu_scaler.decision.summary import Summary, recommended_replicas, summarized
 from keda_gpu_scaler.evaluator.demand_queries import Demands
@@ -32,6 +31,7 @@ from keda_gpu_scaler.evaluator.tracked_trigger import (
     decide_gpus,
 )
 from keda_gpu_scaler.record import build
+from keda_gpu_scaler.record.causes import NO_PODS, Cause, cause, unread
 from keda_gpu_scaler.record.record import Record
 from keda_gpu_scaler.spec.spec import USUAL_PACE, Demand, Pace, ScaledObject, TriggerSpec
 from keda_gpu_scaler.telemetry import facts
@@ -273,12 +273,7 @@ class Evaluator:
         before = None if previous is None else previous.decision
         summary = None if previous is None else previous.summary
         if previous is None or previous.gpu is not answer.gpu or before != decided:
-            # Mostly the numbers are the same.
-            is_same = before is not None and _numbers(before) == _numbers(decided)
-            if summary is not None and spec.demand is None and is_same:
-                recommended = summary.recommended
-            else:
-                recommended = recommended_replicas(spec, decided, known)
+            recommended = recommended_replicas(spec, decided, known)
             by, source = answer.active_by, tracked.key.source
             summary = summarized(tracked.scaled_object, spec, decided, recommended, by, source)
             self._observe(
@@ -392,12 +387,6 @@ class Evaluator:
         if answer is not None and self._clock() - answer.at < HPA_SECONDS:
             decided = answer.decision
         return activation.demand_for_hpa(spec, decided, demand)
-
-
-_numbers = operator.attrgetter(
-    "value", "state", "active", "refused", "expected", "starting", "wanted"
-)
-"""What of a decision the replicas that it asks for depend on."""
 
 
 def _allowed_seconds(timeout_seconds: float | None) -> float:

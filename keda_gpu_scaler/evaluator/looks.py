@@ -10,9 +10,9 @@ from collections.abc import Callable, Mapping
 from cachetools import TTLCache
 
 from keda_gpu_scaler import errors
-from keda_gpu_scaler.decision.causes import Look
 from keda_gpu_scaler.evaluator.ports import Accelerators, Source
 from keda_gpu_scaler.evaluator.single_flight import SingleFlight
+from keda_gpu_scaler.record.causes import Look
 from keda_gpu_scaler.times import FORGET_SECONDS, LOOK_AGAIN_SECONDS, LOOK_SECONDS
 
 KEPT = 1_000

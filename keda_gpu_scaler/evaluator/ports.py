@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
-from keda_gpu_scaler.decision.causes import Look
+from keda_gpu_scaler.record.causes import Look
 from keda_gpu_scaler.snapshot.evidence import Evidence
 from keda_gpu_scaler.snapshot.observation import GpuReports, Observation
 from keda_gpu_scaler.spec.spec import ScaledObject, SnapshotQuery

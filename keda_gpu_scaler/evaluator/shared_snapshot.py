@@ -397,9 +397,8 @@ class Snapshots:
         self._sources, self._observe = sources, observe
         self._clock, self._slow_seconds = clock, slow_seconds
         self._shared_snapshots: dict[SnapshotKey, SharedSnapshot] = {}
-        self._shared_sources: dict[str, SharedSource] = {}
-        self._states = {
-            name: SourceState(name, source.url, observe, clock)
+        self._shared_sources = {
+            name: self._shared_source(name, source)
             for name, source in sources.items()
             if source.of_namespace is None
         }
@@ -412,18 +411,19 @@ class Snapshots:
         """
         await asyncio.gather(
             *(
-                _look(source, self._states[name])
+                _look(source, self._shared_sources[name].state)
                 for name, source in self._sources.items()
-                if name in self._states
+                if source.of_namespace is None
             )
         )
 
     async def down(self, wait_seconds: float) -> list[SourceDown]:
         """Return the sources that do not answer, or of which nothing is known after this time."""
-        waiting = [state.known.wait() for state in self._states.values()]
+        states = [shared.state for shared in self._shared_sources.values()]
         with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(asyncio.gather(*waiting), wait_seconds)
-        return [down for state in self._states.values() if (down := state.down()) is not None]
+            waiting = asyncio.gather(*(state.known.wait() for state in states))
+            await asyncio.wait_for(waiting, wait_seconds)
+        return [down for state in states if (down := state.down()) is not None]
 
     async def close(self) -> None:
         for shared in self._shared_snapshots.values():
@@ -449,7 +449,10 @@ class Snapshots:
         self._drop_idle()
         owner = spec.source, namespace
         refusal = None if key.query is None else self._refusal(*owner)
-        source = self._shared_sources.get(key.source) or self._shared_source(key.source, spec)
+        source = self._shared_sources.get(key.source)
+        if source is None:
+            of_namespace = self._sources[spec.source].within(spec.pods.namespace)
+            source = self._shared_source(key.source, of_namespace)
         flight = SingleFlight(self._clock, self._slow_seconds)
         shared = SharedSnapshot(key, owner, source, flight, refusal)
         if refusal is None:
@@ -475,12 +478,9 @@ class Snapshots:
                 )
         return None
 
-    def _shared_source(self, name: str, spec: TriggerSpec) -> SharedSource:
-        source = self._sources[spec.source].within(spec.pods.namespace)
-        if name not in self._states:
-            self._states[name] = SourceState(name, source.url, self._observe, self._clock)
-        evidence_fetcher = EvidenceFetcher(name, source, self._observe)
-        return SharedSource(source.samples, self._states[name], evidence_fetcher)
+    def _shared_source(self, name: str, source: Source) -> SharedSource:
+        state = SourceState(name, source.url, self._observe, self._clock)
+        return SharedSource(source.samples, state, EvidenceFetcher(name, source, self._observe))
 
     def _drop_idle(self) -> None:
         """Drop snapshots that are not asked for any more: namespaces and queries come and go.
@@ -492,14 +492,9 @@ class Snapshots:
         for key in idle:
             del self._shared_snapshots[key]
             self._shared_sources[key.source].state.let_go(key)
-        named = {key.source for key in self._shared_snapshots}
+        named = self._sources.keys() | {key.source for key in self._shared_snapshots}
         self._shared_sources = {
             name: shared for name, shared in self._shared_sources.items() if name in named
-        }
-        self._states = {
-            name: state
-            for name, state in self._states.items()
-            if name in self._shared_sources or name in self._sources
         }
 
 

@@ -15,7 +15,6 @@ from cachetools import TTLCache
 
 from keda_gpu_scaler import errors
 from keda_gpu_scaler.decision import load, reasons
-from keda_gpu_scaler.decision.causes import Cause
 from keda_gpu_scaler.decision.decision import (
     Asking,
     Context,
@@ -34,6 +33,7 @@ from keda_gpu_scaler.decision.scale_out import ScaleOuts
 from keda_gpu_scaler.decision.summary import Summary
 from keda_gpu_scaler.evaluator.ports import ScaleTargets
 from keda_gpu_scaler.evaluator.shared_snapshot import Reading, Snapshots
+from keda_gpu_scaler.record.causes import Cause
 from keda_gpu_scaler.snapshot.snapshot import NamespaceSnapshot, SnapshotKey
 from keda_gpu_scaler.spec.spec import Demand, OnUnknown, ScaledObject, SnapshotQuery, TriggerSpec
 from keda_gpu_scaler.spec.workload import PodSelector, ScaleTarget

@@ -5,9 +5,9 @@ from dataclasses import replace
 
 import pytest_asyncio
 
-from keda_gpu_scaler.decision.causes import Look
 from keda_gpu_scaler.decision.decision import State
 from keda_gpu_scaler.evaluator.looks import Looks
+from keda_gpu_scaler.record.causes import Look
 from keda_gpu_scaler.snapshot.evidence import Evidence, PodStatement
 from keda_gpu_scaler.snapshot.observation import Target
 from keda_gpu_scaler.spec.spec import ScaledObject

@@ -16,11 +16,11 @@ from dataclasses import replace
 from functools import partial
 
 from keda_gpu_scaler import errors
-from keda_gpu_scaler.decision.causes import Look
 from keda_gpu_scaler.evaluator.ports import EvidenceProvider, Source
 from keda_gpu_scaler.evidence.kube_state_metrics import read_evidence
 from keda_gpu_scaler.query import kube_state_texts, profiles, promql_texts
 from keda_gpu_scaler.query.profiles.model import MetricSource
+from keda_gpu_scaler.record.causes import Look
 from keda_gpu_scaler.snapshot.attribution import Breadth
 from keda_gpu_scaler.snapshot.evidence import Evidence
 from keda_gpu_scaler.snapshot.observation import GpuReports, Observation, Target, scrape_times

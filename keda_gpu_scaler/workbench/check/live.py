@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
-from keda_gpu_scaler.decision.causes import Cause
+from keda_gpu_scaler.record.causes import Cause
 from keda_gpu_scaler.spec import durations
 from keda_gpu_scaler.spec.spec import WINDOW_SECONDS, TriggerSpec
 from keda_gpu_scaler.workbench.check.documents import shown

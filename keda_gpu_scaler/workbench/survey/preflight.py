@@ -4,8 +4,8 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from keda_gpu_scaler.decision.causes import Look
 from keda_gpu_scaler.query import profiles
+from keda_gpu_scaler.record.causes import Look
 
 _OWN_LABELS = {"__name__", "job", "instance"}
 _SHOWN = 3

@@ -7,9 +7,9 @@ from functools import partial
 from typing import NamedTuple
 
 from keda_gpu_scaler import errors
-from keda_gpu_scaler.decision.causes import Look
 from keda_gpu_scaler.query import kube_state_texts, profiles
 from keda_gpu_scaler.query.promql_texts import alternatives, range_text
+from keda_gpu_scaler.record.causes import Look
 from keda_gpu_scaler.snapshot.observation import Row
 from keda_gpu_scaler.sources.prometheus.client import PrometheusClient, parse_matrix, parse_vector
 from keda_gpu_scaler.sources.prometheus.source import PrometheusSource

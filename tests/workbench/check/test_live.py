@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from keda_gpu_scaler.decision.causes import Cause
+from keda_gpu_scaler.record.causes import Cause
 from keda_gpu_scaler.workbench.check import OF_SOURCES, documents, live
 from keda_gpu_scaler.workbench.check.live import Seen
 from keda_gpu_scaler.workbench.check.manifests import manifests

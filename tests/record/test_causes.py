@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from keda_gpu_scaler.decision.causes import Cause, Labels, Look, Unread, cause, unread
 from keda_gpu_scaler.query.promql_texts import LOOK_PODS
+from keda_gpu_scaler.record.causes import Cause, Labels, Look, Unread, cause, unread
 from testbed.triggers import spec
 from tests.support.snapshots import bert, said, snapshot, unseen
 
