@@ -278,9 +278,10 @@ def _once_busy(spec: TriggerSpec, reported: Reported, at: float) -> Reported:
         for time, value in zip(gpu.times, gpu.values, strict=True)
         if value > spec.activation_threshold
     )
-    later = replace(reported, since=min(busy, default=pod.last_seen))
-    if later.since <= reported.since:
+    busy_since = min(busy, default=math.inf)
+    if busy_since <= reported.since:
         return reported
+    later = replace(reported, since=min(busy_since, pod.last_seen))
     load = mean_load(spec, later, pod.last_seen)
     if load is None or not later.is_covered:
         return replace(reported, state=PodState.WARMING)

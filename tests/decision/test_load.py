@@ -176,6 +176,18 @@ BESIDE_FULL: dict[str, tuple[list[Pod], dict[str, str], PodState, float]] = {
         PodState.MEASURED,
         80,
     ),
+    "idle in the first sample that counts": (
+        [FULL, bert("b", [0.0], first_seen=NOW)],
+        {"warmup": "0s"},
+        PodState.WARMING,
+        0,
+    ),
+    "busy in the first sample that counts": (
+        [FULL, bert("b", [80.0], first_seen=NOW)],
+        {"warmup": "0s"},
+        PodState.MEASURED,
+        80,
+    ),
     "busy for long": (
         [FULL, bert("b", [80.0] * 12 + [20.0] * 5, first_seen=AFTER_WARMUP)],
         {},
