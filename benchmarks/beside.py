@@ -71,11 +71,13 @@ class Fetches:
     is_skipping: bool = False
     taken: int = 0
     """How many snapshots there were."""
+    at: float = 0.0
+    """The instant of the newest."""
 
     def __call__(self, fact: facts.Fact) -> None:
         """Observe the scaler."""
         if isinstance(fact, facts.SnapshotTaken):
-            self.taken += 1
+            self.taken, self.at = self.taken + 1, fact.at
             if self.is_skipping:
                 self.clock.skip()
 
@@ -114,14 +116,10 @@ async def _settle(fetches: Fetches, caller: "_Caller") -> None:
 
     async def is_settled() -> bool:
         await caller.ask(_SETTLING_SECONDS)
-        return not _is_fetching()
+        return fetches.at >= fetches.clock.instants()[0] - snapshots.STEP_SECONDS
 
     fetches.clock.skip()
     await until(is_settled, WAIT_SECONDS, "the snapshot of this step is there")
-
-
-def _is_fetching() -> bool:
-    return any(task.get_name().startswith("fetch ") for task in asyncio.all_tasks())
 
 
 @asynccontextmanager

@@ -145,7 +145,7 @@ class Loop(ClosedLoop[SimPod]):
                 )
             ]
             metrics += await self._demanded()
-            await self._fetched()
+            await self._published()
             await self._compare(timeout_seconds)
             self.clock = until
             self.decisions.append(decided)
@@ -298,14 +298,14 @@ class Loop(ClosedLoop[SimPod]):
         self.clock += 1  # the same poll would get the same answer
         first = await self.first.evaluate(BERT, self.trigger, timeout_seconds)
         await self.second.evaluate(BERT, self.trigger, timeout_seconds)
-        await self._fetched()
+        await self._published()
         self.clock += 1
         second = await self.second.evaluate(BERT, self.trigger, timeout_seconds)
         self.beside.append((self.replicas, first, second))
 
-    async def _fetched(self) -> None:
-        flights = [task for task in asyncio.all_tasks() if task.get_name().startswith("fetch ")]
-        await asyncio.gather(*flights)
+    async def _published(self) -> None:
+        """Wait for the snapshots under way: nothing else works beside the loop."""
+        await asyncio.gather(*(asyncio.all_tasks() - {asyncio.current_task()}))
 
     async def _demanded(self) -> list[Metric]:
         """Return the metric of the demand, where the trigger has one."""
