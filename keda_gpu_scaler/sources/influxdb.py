@@ -40,7 +40,7 @@ from keda_gpu_scaler.snapshot.observation import GpuReports, Observation, Points
 from keda_gpu_scaler.sources import evaluation_times, query_client
 from keda_gpu_scaler.sources.evaluation_times import HISTORY_STEP_SECONDS, ServerClock
 from keda_gpu_scaler.sources.query_client import NUMBER_BYTES, QueryClient
-from keda_gpu_scaler.sources.series import Exporters, read_series, sample_ages
+from keda_gpu_scaler.sources.series import Exporters, observed, sample_ages
 from keda_gpu_scaler.spec.spec import Signal, SnapshotQuery
 from keda_gpu_scaler.telemetry import facts
 from keda_gpu_scaler.times import SETTLED_LAG_SECONDS
@@ -80,6 +80,7 @@ class InfluxdbSource:
         self.step_seconds = round(settings.step_seconds, 3)
         self.settled_seconds = settings.delay_seconds + SETTLED_LAG_SECONDS
         self._settings, self._schema = settings, settings.layout
+        self._exporters = Exporters(collection_seconds=settings.collection_seconds)
         self._client = QueryClient(name, settings, observe, clock)
         self._server_clock = ServerClock(clock)
 
@@ -118,8 +119,9 @@ class InfluxdbSource:
         reach = max(wide.span_seconds, 2 * HISTORY_STEP_SECONDS)
         wide = replace(wide, span_seconds=evaluation_times.whole_steps(reach, step))
         span = _span(at - wide.span_seconds - lookback_seconds(step), at)
-        read = partial(samples, snapshot_query=wide, at=at, step=step)
-        return await self._fetch_observation("snapshot", wide, span, read)
+        with self._client.turn():
+            rows = await self._fetch_rows("snapshot", wide, span)
+            return await asyncio.to_thread(samples, rows, wide, at, step, self._exporters)
 
     async def history(self, snapshot_query: SnapshotQuery, at: float) -> Observation:
         hour, step = self._for_layout(snapshot_query), HISTORY_STEP_SECONDS
@@ -129,8 +131,9 @@ class InfluxdbSource:
         # A point at an instant belongs to the step that begins at it.
         each_ms = evaluation_times.milliseconds(step)
         span = Span(span.since_ms - 1, span.until_ms - 1, each_ms)
-        read = partial(record, snapshot_query=hour, at=last, step=step)
-        return await self._fetch_observation("history", hour, span, read)
+        with self._client.turn():
+            rows = await self._fetch_rows("history", hour, span)
+            return await asyncio.to_thread(record, rows, hour, last, step, self._exporters)
 
     async def locate(self, uuids: Iterable[str], at: float) -> GpuReports:
         """Return the reports of these GPUs, if the database names GPUs by their unique UUID."""
@@ -167,20 +170,11 @@ class InfluxdbSource:
             )
         return replace(snapshot_query, profile=profiles.AUTO)
 
-    async def _fetch_observation(
-        self,
-        kind: str,
-        snapshot_query: SnapshotQuery,
-        span: Span,
-        read: Callable[..., Observation],
-    ) -> Observation:
+    async def _fetch_rows(self, kind: str, snapshot_query: SnapshotQuery, span: Span) -> list[Row]:
         metrics = profiles.metric_names(snapshot_query.profile, snapshot_query.signal)
         write = partial(influxql.points_text, self._schema, metrics, span)
-        with self._client.turn():
-            fields = await self._fetch_fields(kind, snapshot_query.namespaces, write)
-            rows = await asyncio.to_thread(rows_of, fields, self._schema, snapshot_query)
-            collection_seconds = self._settings.collection_seconds
-            return await asyncio.to_thread(read, rows, collection_seconds=collection_seconds)
+        fields = await self._fetch_fields(kind, snapshot_query.namespaces, write)
+        return await asyncio.to_thread(rows_of, fields, self._schema, snapshot_query)
 
     async def _fetch_fields(
         self, kind: str, names: frozenset[str], write: Callable[[Collection[str]], str]
@@ -321,14 +315,13 @@ def samples(
     snapshot_query: SnapshotQuery,
     at: float,
     step: float,
-    collection_seconds: float,
+    exporters: Exporters,
 ) -> Observation:
     """Return the observation at each instant up to `at`, from points at any time."""
     times = evaluation_times.within(at, snapshot_query.span_seconds, step)
     placed = [Row(row.labels, at_instants(row.points, times, step)) for row in rows]
     ages = sample_ages([Row(row.labels, [(at, at - row.points[-1][0])]) for row in rows])
-    observation = _observation(placed, snapshot_query, times, collection_seconds)
-    return replace(observation, sample_ages=ages)
+    return replace(observed(placed, snapshot_query, times, exporters), sample_ages=ages)
 
 
 def record(
@@ -336,26 +329,12 @@ def record(
     snapshot_query: SnapshotQuery,
     at: float,
     step: float,
-    collection_seconds: float,
+    exporters: Exporters,
 ) -> Observation:
     """Return the same for points that are dated at the beginning of the step they stand for."""
     times = evaluation_times.within(at, snapshot_query.span_seconds, step)
     ended = [Row(row.labels, [(time + step, value) for time, value in row.points]) for row in rows]
-    return _observation(ended, snapshot_query, times, collection_seconds)
-
-
-def _observation(
-    placed: list[Row], asked: SnapshotQuery, times: tuple[float, ...], collection_seconds: float
-) -> Observation:
-    exporters = Exporters(collection_seconds=collection_seconds)
-    series, refused, _ = read_series(placed, asked.profile, asked.signal, exporters)
-    return Observation(
-        times,
-        series,
-        good_scrapes={},
-        refused_samples=refused,
-        collection_seconds=collection_seconds,
-    )
+    return observed(ended, snapshot_query, times, exporters)
 
 
 def at_instants(

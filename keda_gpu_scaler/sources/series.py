@@ -430,20 +430,25 @@ def read_observation(
             good_scrapes[target] |= scrape_times(row.points)
             own_labels[target].update(row.labels.items())
     exporters = replace(exporters, good_scrapes=good_scrapes, own_labels=own_labels)
-    series, refused, overruled = read_series(
-        inside, snapshot_query.profile, snapshot_query.signal, exporters
-    )
-    here = snapshot_query.namespaces
+    targets_own = frozenset().union(*own_labels.values()) if own_labels else None
+    return replace(observed(inside, snapshot_query, times, exporters), targets_own=targets_own)
+
+
+def observed(
+    rows: Iterable[Row], asked: SnapshotQuery, instants: tuple[float, ...], exporters: Exporters
+) -> Observation:
+    """Return the observation in rows of GPUs with their pods."""
+    series, refused, overruled = read_series(rows, asked.profile, asked.signal, exporters)
+    here = asked.namespaces
     series = tuple(
         each
         for each in series
         if each.namespace in here or any(namespace in here for namespace, _ in each.rivals)
     )
     return Observation(
-        instants=times,
-        series=fill_gaps(series, good_scrapes),
-        good_scrapes=good_scrapes,
-        targets_own=frozenset().union(*own_labels.values()) if own_labels else None,
+        instants=instants,
+        series=fill_gaps(series, exporters.good_scrapes),
+        good_scrapes=exporters.good_scrapes,
         overruled=overruled,
         refused_samples=refused,
         collection_seconds=exporters.collection_seconds,

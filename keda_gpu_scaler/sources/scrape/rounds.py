@@ -6,7 +6,7 @@ Pure: instants are arguments. Scrapes are kept as they come.
 from array import array
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import chain, groupby
 from operator import itemgetter
 from typing import NamedTuple
@@ -14,7 +14,7 @@ from typing import NamedTuple
 from keda_gpu_scaler.query import profiles
 from keda_gpu_scaler.snapshot.observation import GpuReports, Observation, Points, Row, Target
 from keda_gpu_scaler.sources.scrape.page_samples import PageSamples, PageSeries
-from keda_gpu_scaler.sources.series import Exporters, fill_gaps, read_series
+from keda_gpu_scaler.sources.series import Exporters, observed
 from keda_gpu_scaler.spec.spec import SnapshotQuery
 
 OVERLOOKED_SECONDS = 3600.0
@@ -102,19 +102,14 @@ class Rounds:
             target: {instant: scrape.began for instant, scrape in good}
             for target, good in scrapes.items()
         }
-        rows, asked = _rows(scrapes, snapshot_query), snapshot_query
         exporters = Exporters(collection_seconds=self.collection_seconds, good_scrapes=good_scrapes)
-        series, refused, _ = read_series(rows, asked.profile, asked.signal, exporters)
-        return Observation(
-            instants=tuple(round_.at for round_ in rounds),
-            series=fill_gaps(series, good_scrapes),
-            good_scrapes=good_scrapes,
+        instants = tuple(round_.at for round_ in rounds)
+        return replace(
+            observed(_rows(scrapes, snapshot_query), snapshot_query, instants, exporters),
             absence_known=self._is_watched(at - snapshot_query.window_seconds),
             misses_targets=any(
                 at - since < OVERLOOKED_SECONDS for since in self.silent_since.values()
             ),
-            refused_samples=refused,
-            collection_seconds=self.collection_seconds,
             sampled_since=self.sampled_since,
         )
 

@@ -9,6 +9,7 @@ from keda_gpu_scaler.query.influxql import Schema
 from keda_gpu_scaler.snapshot.observation import GpuReports
 from keda_gpu_scaler.sources import influxdb
 from keda_gpu_scaler.sources.influxdb import Field
+from keda_gpu_scaler.sources.series import Exporters
 from keda_gpu_scaler.spec.spec import Signal, SnapshotQuery
 
 STEP = 15.0
@@ -77,7 +78,7 @@ def test_no_point_is_looked_back_for_longer_than_the_limit() -> None:
 @pytest.mark.parametrize("metric", ANYBODYS)
 def test_metrics_of_every_convention_have_the_tags_that_were_named(metric: str) -> None:
     raw = influxdb.rows_of([Field(metric, TELEGRAF, "gauge", [(AT, 1.0)])], Schema(), NEED)
-    (gpu,) = influxdb.samples(raw, NEED, AT, STEP, 30).series
+    (gpu,) = influxdb.samples(raw, NEED, AT, STEP, Exporters(collection_seconds=30)).series
     assert (gpu.namespace, gpu.pod, gpu.gpu) == ("ml", "bert-0", "GPU-1")
 
 
