@@ -300,8 +300,7 @@ class Subscriber:
     """An observer of some kinds of facts only."""
 
     def __init__(self, handlers: Mapping[type[Fact], Callable[[Any], None]]) -> None:
-        self.handlers = handlers
-        """What takes the facts, by their kind; `Observers` looks a kind up once."""
+        self._handlers = handlers
 
     def __call__(self, fact: Fact) -> None:
-        self.handlers.get(type(fact), ignore)(fact)
+        self._handlers.get(type(fact), ignore)(fact)
