@@ -6,6 +6,7 @@ text needs no knowledge of JSON.
 
 import asyncio
 import re
+import ssl
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -20,7 +21,7 @@ from keda_gpu_scaler.cli import flags
 from keda_gpu_scaler.cli.flags import file_option, option
 from keda_gpu_scaler.record.record import Record
 from keda_gpu_scaler.spec.spec import ScaledObject
-from keda_gpu_scaler.transport import http_client
+from keda_gpu_scaler.transport import http_client, proxies
 from keda_gpu_scaler.workbench import manifest_files
 from keda_gpu_scaler.workbench.explain import gates, text
 from keda_gpu_scaler.workbench.explain.drain import drain
@@ -223,11 +224,19 @@ class _Records:
 
 
 async def _fetch_records(url: str, options: Options) -> list[Record]:
-    token = None
+    if mistakes := proxies.mistakes():
+        raise errors.SourceUnreachableError("; ".join(mistakes))
+    try:
+        context = ssl.create_default_context(cafile=options.ca_file)
+    except ssl.SSLError as error:
+        message = f"{options.ca_file} holds no certificate in PEM"
+        raise errors.SourceUnreachableError(message) from error
+    auth = None
     if options.token_file is not None:
         token = options.token_file.read_text(errors="replace").strip()
-    requests = http_client.of_one_server(
-        url, None if token is None else lambda: token, options.ca_file, options.timeout
+        auth = http_client.Bearer(lambda: token)
+    requests = http_client.Client(
+        timeout_seconds=options.timeout, auth=auth, verify=context, proxy=proxies.of(url)
     )
     try:
         answer = await requests.fetch(url)

@@ -7,19 +7,16 @@ of servers and libraries are made safe for logs and answers.
 import asyncio
 import contextlib
 import re
-import ssl
 import zlib
 from collections.abc import AsyncGenerator, Callable, Generator, Iterator, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import httpcore  # noqa: F401 - httpx loads it with the first client, and then with HTTP/2
 import httpx
 
 from keda_gpu_scaler import errors
-from keda_gpu_scaler.transport import proxies
 
 LIMIT_BYTES = 32 * 2**20
 """The usual limit of an answer."""
@@ -213,26 +210,3 @@ async def _parts(response: httpx.Response) -> AsyncGenerator[bytes]:
             yield part
     if gzip is not None and response.num_bytes_downloaded and not gzip.eof:
         raise errors.SourceMalformedError("an answer whose compression is cut")
-
-
-def of_one_server(
-    url: str, token: Callable[[], str] | None, ca_file: Path | None, timeout_seconds: float
-) -> Client:
-    """Return a client for people's requests to the server of a URL, by the environment's proxies.
-
-    Without a `ca_file` the system's CAs are trusted. SourceUnreachableError: the environment names
-    a proxy that no request can go through.
-    """
-    if mistakes := proxies.mistakes():
-        raise errors.SourceUnreachableError("; ".join(mistakes))
-    try:
-        context = ssl.create_default_context(cafile=ca_file)
-    except ssl.SSLError as error:
-        message = f"{ca_file} holds no certificate in PEM"
-        raise errors.SourceUnreachableError(message) from error
-    return Client(
-        timeout_seconds=timeout_seconds,
-        auth=None if token is None else Bearer(token),
-        verify=context,
-        proxy=proxies.of(url),
-    )

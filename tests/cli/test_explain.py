@@ -125,6 +125,12 @@ def test_a_wrong_ca_is_named_and_not_in_the_words_of_openssl(tmp_path: Path) -> 
     assert result.stderr.endswith(f": {ca_file} holds no certificate in PEM\n")
 
 
+def test_a_proxy_that_no_request_can_go_through_is_named_by_its_variable() -> None:
+    result = explaining("ml/bert", environ={"HTTPS_PROXY": "socks5://proxy:1080"})
+    assert result.exit_code == 1
+    assert "HTTPS_PROXY: socks5://…; expected" in result.stderr
+
+
 async def test_what_would_give_another_number_is_said() -> None:
     assert (await explained("--why-not", "2")).stdout.splitlines()[:2] == [
         "ml/bert at 1 replica: does gpu-utilization want 2? yes",

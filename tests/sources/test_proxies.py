@@ -7,10 +7,8 @@ from pathlib import Path
 import pytest
 import trustme
 
-from keda_gpu_scaler import errors
 from keda_gpu_scaler.settings import ScrapeSettings
 from keda_gpu_scaler.sources.scrape.source import fetch_page
-from keda_gpu_scaler.transport import http_client
 from tests.support import http_replies as web
 from tests.support import serving as serve
 from tests.support.forward_proxy import ForwardProxy
@@ -102,9 +100,3 @@ def test_a_proxy_that_cannot_be_used_ends_the_process_with_2_and_its_variable() 
     assert mistakes[0].startswith("- KEDA_GPU_SCALER_LOG_LEVEL: ")
     assert mistakes[1].startswith("- ALL_PROXY: socks://…; expected an HTTP proxy")
     assert "hunter2" not in done.stderr
-
-
-def test_people_who_ask_one_server_are_told_as_well(environ: pytest.MonkeyPatch) -> None:
-    environ.setenv("HTTPS_PROXY", "socks5://proxy:1080")
-    with pytest.raises(errors.SourceUnreachableError, match=r"HTTPS_PROXY: socks5://…; expected"):
-        http_client.of_one_server("https://scaler", None, None, 1)
