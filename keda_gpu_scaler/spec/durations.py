@@ -5,13 +5,10 @@ each at most once, so that one duration has one reading.
 """
 
 import re
-from functools import lru_cache
 
 _MILLISECONDS = {"d": 86_400_000, "h": 3_600_000, "m": 60_000, "s": 1_000, "ms": 1}
 DURATION = re.compile("".join(rf"(?:([0-9]+(?:\.[0-9]+)?){unit})?" for unit in _MILLISECONDS))
 DAY_SECONDS = 86_400
-_TEXTS_KEPT = 1024
-"""More than the triggers of one cluster have; each of their decisions says the same ones again."""
 
 
 def parse(text: str) -> float:
@@ -37,7 +34,6 @@ def bounded(name: str, written: str, most: float, least: float = 0.0) -> float:
     return seconds
 
 
-@lru_cache(_TEXTS_KEPT)
 def text(seconds: float) -> str:
     """Return the shortest form of a duration, to the millisecond: `15s`, `2m`, `1h30m`."""
     if seconds < 0:

@@ -9,7 +9,6 @@ name is kept here as one atom per character, so that it can be cut where Kuberne
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from functools import lru_cache
 from itertools import groupby, takewhile
 from typing import NamedTuple
 
@@ -55,10 +54,6 @@ class Form(NamedTuple):
     rest: str
 
 
-_compiled = lru_cache(None)(re.compile)
-"""Of what follows the prefixes of the names of all owners: there are 134 such texts."""
-
-
 def shared_prefix(texts: Iterable[str]) -> str:
     columns = takewhile(lambda column: len(set(column)) == 1, zip(*texts, strict=False))
     return "".join(column[0] for column in columns)
@@ -70,7 +65,7 @@ def union(forms: Iterator[Form]) -> PodNames:
         regexes.append(_joined(atoms) + rest)
         # The prefix ends before the first character that varies: the owner's name is in it.
         prefix = "".join(takewhile(lambda atom: len(atom) == 1, atoms))
-        matchers.append((prefix, _compiled(_joined(atoms[len(prefix) :]) + rest)))
+        matchers.append((prefix, re.compile(_joined(atoms[len(prefix) :]) + rest)))
     shared = shared_prefix([prefix for prefix, _ in matchers])
     return PodNames("|".join(regexes), shared, tuple(matchers))
 
