@@ -124,25 +124,21 @@ _COUNTED = ("_total", "_bucket", "_sum", "_count")
 
 def _of_exporters() -> dict[str, Known]:
     known = dict.fromkeys(profiles.KNOWN_METRICS, _EXPORTER)
-    for profile in profiles.PROFILES.values():
-        for convention in profile.conventions:
-            for signal, measure in convention.measures.items():
-                if signal.is_percentage and not measure.is_ratio:
-                    for metric in measure.metrics:
-                        known[metric.name] = _PERCENT if metric.factor == 1 else _RATIO
+    for signal, measure in profiles.MEASURES:
+        if signal.is_percentage and not measure.is_ratio:
+            for metric in measure.metrics:
+                known[metric.name] = _PERCENT if metric.factor == 1 else _RATIO
     return known
 
 
 def _signals() -> dict[frozenset[str], tuple[Signal, float]]:
     found: dict[frozenset[str], set[tuple[Signal, float]]] = {}
-    for profile in profiles.PROFILES.values():
-        for convention in profile.conventions:
-            for signal, measure in convention.measures.items():
-                shared = {measure.metrics[0].name} if measure.is_ratio else set()
-                for metric in measure.metrics:
-                    names = frozenset({*shared, metric.name})
-                    if names != shared:
-                        found.setdefault(names, set()).add((signal, metric.factor))
+    for signal, measure in profiles.MEASURES:
+        shared = {measure.metrics[0].name} if measure.is_ratio else set()
+        for metric in measure.metrics:
+            names = frozenset({*shared, metric.name})
+            if names != shared:
+                found.setdefault(names, set()).add((signal, metric.factor))
     return {names: signals.pop() for names, signals in found.items() if len(signals) == 1}
 
 

@@ -144,12 +144,9 @@ UTILIZATION_BY_BOARD_LABEL = {
 }
 """The metrics that tell a busy GPU from an idle one, by the label that identifies the GPU."""
 UTILIZATION_METRICS = frozenset().union(*UTILIZATION_BY_BOARD_LABEL.values())
-_METRICS = [
-    metric
-    for convention in _EVERY
-    for measure in convention.measures.values()
-    for metric in measure.metrics
-]
+MEASURES = [pair for convention in _EVERY for pair in convention.measures.items()]
+"""Each signal of each exporter, with how it is read."""
+_METRICS = [metric for _, measure in MEASURES for metric in measure.metrics]
 KNOWN_METRICS = frozenset(metric.name for metric in _METRICS)
 UNREAD = {metric: row for row in PROFILES.values() for metric in row.unread}
 """The exporters whose series name no pod, by the metrics that show that they are there."""
