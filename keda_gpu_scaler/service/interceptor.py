@@ -87,8 +87,6 @@ class CallInterceptor(grpc.aio.ServerInterceptor):  # type: ignore[type-arg]  # 
         self._prefix = f"/{service_name}/"
         self._observe = observe
         self._places = Places(max_concurrent)
-        self._handlers: dict[str, Handler] = {}
-        """By the path of the method, of those that the server has."""
         self._open_bytes = 0
 
     async def intercept_service(  # type: ignore[override]  # an unknown method has no handler
@@ -97,15 +95,10 @@ class CallInterceptor(grpc.aio.ServerInterceptor):  # type: ignore[type-arg]  # 
         handler_call_details: grpc.HandlerCallDetails,
     ) -> Handler:
         """Replace the RPC's handler by one that takes bytes; grpc calls this for every call."""
-        path = handler_call_details.method
-        if path not in self._handlers:
-            handler = await continuation(handler_call_details)
-            if handler is None:
-                return None
-            if path.startswith(self._prefix):
-                handler = self._rpc_handler(handler, path.removeprefix(self._prefix))
-            self._handlers[path] = handler
-        return self._handlers[path]
+        path, handler = handler_call_details.method, await continuation(handler_call_details)
+        if handler is None or not path.startswith(self._prefix):
+            return handler
+        return self._rpc_handler(handler, path.removeprefix(self._prefix))
 
     def _rpc_handler(self, handler: Any, method: str) -> Handler:  # noqa: ANN401 - grpc types behaviours as synchronous
         rpc = handler.unary_unary or handler.unary_stream
