@@ -74,7 +74,7 @@ class ScrapeSource:
         self._name, self._settings, self._observe, self._clock = name, settings, observe, clock
         self._wall_clock, self._offset = wall_clock, wall_clock() - clock()
         self._resolver = resolver.Resolver(look_up)
-        self._tls = httpx.create_ssl_context()
+        self._tls = ssl.create_default_context()
         self._queries = tuple(
             dict.fromkeys(target.partition("?")[2] for target in settings.targets if "?" in target)
         )
