@@ -161,7 +161,7 @@ def _named(row: Row) -> tuple[str, Owner]:
 
 
 def _value(row: Row) -> float:
-    return row.points[0][1]
+    return row.values[0]
 
 
 def _key(row: Row) -> PodKey:

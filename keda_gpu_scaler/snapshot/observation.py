@@ -9,9 +9,9 @@ of its target.
 import operator
 from array import array
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple, overload
+from typing import NamedTuple, Self
 
 from keda_gpu_scaler.times import LEAST_GRACE_SECONDS
 
@@ -28,46 +28,23 @@ def is_ascending(times: tuple[float, ...]) -> bool:
     return all(map(operator.lt, times, times[1:]))
 
 
-@dataclass(slots=True, eq=False)
-class Points(Sequence[tuple[float, float]]):
-    """Points of one raw series in little memory: series of one answer mostly share their times."""
+class Row(NamedTuple):
+    """One raw series in little memory: those of one answer mostly share their times."""
 
+    labels: Mapping[str, str]
+    """`__name__` among them."""
     times: tuple[float, ...]
+    """Ascending."""
     values: "array[float]"
 
     @classmethod
-    def of(cls, points: Sequence[tuple[float, float]]) -> "Points":
-        """Return any other sequence of points as such points."""
-        if isinstance(points, cls):
-            return points
-        return cls(tuple(time for time, _ in points), array("d", [value for _, value in points]))
+    def of(cls, labels: Mapping[str, str], points: Collection[tuple[float, float]]) -> Self:
+        values = array("d", [value for _, value in points])
+        return cls(labels, tuple(time for time, _ in points), values)
 
-    def __len__(self) -> int:
-        return len(self.times)
-
-    @overload
-    def __getitem__(self, index: int) -> tuple[float, float]: ...
-    @overload
-    def __getitem__(self, index: slice) -> list[tuple[float, float]]: ...
-    def __getitem__(self, index: int | slice) -> tuple[float, float] | list[tuple[float, float]]:
-        if isinstance(index, slice):
-            return list(self)[index]
-        return self.times[index], self.values[index]
-
-    def __iter__(self) -> Iterator[tuple[float, float]]:
+    @property
+    def points(self) -> Iterator[tuple[float, float]]:
         return zip(self.times, self.values, strict=True)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Sequence) and list(self) == list(other)
-
-    __hash__ = None  # type: ignore[assignment]  # as a list
-
-
-class Row(NamedTuple):
-    """One raw series: its labels, `__name__` among them, and its points in ascending time."""
-
-    labels: Mapping[str, str]
-    points: Sequence[tuple[float, float]]
 
     @property
     def target(self) -> Target:

@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Callable, Iterable
 
 from keda_gpu_scaler import errors
-from keda_gpu_scaler.snapshot.observation import Points, Row
+from keda_gpu_scaler.snapshot.observation import Row
 
 HISTORY_STEP_SECONDS = 120.0
 """Whether a pod existed can be seen at a coarse step, and 30 instants an hour are cheap."""
@@ -51,11 +51,11 @@ def between(first: float, last: float, rows: Iterable[Row]) -> list[Row]:
     """
     kept, inside = list[Row](), None
     for row in rows:
-        times = Points.of(row.points).times
+        times = row.times
         if times is not inside:  # as other rows have them
             if not all(map(operator.le, (first, *times), (*times, last))):
                 points = sorted(point for point in row.points if first <= point[0] <= last)
-                kept += [Row(row.labels, points)] if points else []
+                kept += [Row.of(row.labels, points)] if points else []
                 continue
             inside = times
         if times:

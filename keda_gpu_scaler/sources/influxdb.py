@@ -20,7 +20,7 @@ import asyncio
 import itertools
 import time
 from bisect import bisect_right
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import replace
 from email.utils import parsedate_to_datetime
 from functools import partial
@@ -36,7 +36,7 @@ from keda_gpu_scaler.query import influxql, profiles
 from keda_gpu_scaler.query.influxql import Schema, Span
 from keda_gpu_scaler.query.promql_texts import texts_about
 from keda_gpu_scaler.settings import InfluxdbSettings
-from keda_gpu_scaler.snapshot.observation import GpuReports, Observation, Points, Row
+from keda_gpu_scaler.snapshot.observation import GpuReports, Observation, Row
 from keda_gpu_scaler.sources import evaluation_times, query_client
 from keda_gpu_scaler.sources.evaluation_times import HISTORY_STEP_SECONDS, ServerClock
 from keda_gpu_scaler.sources.query_client import NUMBER_BYTES, QueryClient
@@ -58,10 +58,9 @@ class Field(NamedTuple):
     """One field under one set of tags."""
 
     measurement: str
-    tags: Mapping[str, str]
     name: str
-    points: Sequence[tuple[float, float]]
-    """Time in seconds and value, in ascending time; at least one."""
+    row: Row
+    """With the tags as labels; at least one value."""
 
 
 class InfluxdbSource:
@@ -226,7 +225,7 @@ def parse_fields(answer: HttpAnswer) -> list[Field]:
     """Return every field that has a value, for each set of tags."""
     tables = _tables(answer)
     try:
-        return [field for table in tables for field in _fields(table) if field.points]
+        return [field for table in tables for field in _fields(table) if field.row.times]
     except (*query_client.UNREADABLE, IndexError) as error:
         raise query_client.wrong_shape("a series", error) from error
 
@@ -241,8 +240,7 @@ def parse_number(answer: HttpAnswer) -> float | None:
             f"{len(fields)} series instead of one number: select one field of one measurement, and "
             "group by no tag"
         )
-    _, value = fields[0].points[-1]
-    return query_client.countable(value)
+    return query_client.countable(fields[0].row.values[-1])
 
 
 def parse_clock(answer: HttpAnswer) -> float:
@@ -267,7 +265,7 @@ def _fields(table: _Table) -> Iterator[Field]:
                 raise ValueError("a row without a time")
             if value is not None:
                 points.append((time_ms / 1000, value))
-        yield Field(table.name, tags, field, Points.of(sorted(points)))
+        yield Field(table.name, field, Row.of(tags, sorted(points)))
 
 
 def _tables(answer: HttpAnswer) -> list[_Table]:
@@ -304,7 +302,9 @@ def rows_of(fields: Iterable[Field], schema: Schema, snapshot_query: SnapshotQue
     }
     named = ((schema.metric(field.measurement, field.name), field) for field in fields)
     return [
-        Row({**schema.labels(field.tags, known[metric]), "__name__": metric}, field.points)
+        field.row._replace(
+            labels={**schema.labels(field.row.labels, known[metric]), "__name__": metric}
+        )
         for metric, field in named
         if metric in known
     ]
@@ -319,8 +319,8 @@ def samples(
 ) -> Observation:
     """Return the observation at each instant up to `at`, from points at any time."""
     times = evaluation_times.within(at, snapshot_query.span_seconds, step)
-    placed = [Row(row.labels, at_instants(row.points, times, step)) for row in rows]
-    ages = sample_ages([Row(row.labels, [(at, at - row.points[-1][0])]) for row in rows])
+    placed = [at_instants(row, times, step) for row in rows]
+    ages = sample_ages([Row.of(row.labels, [(at, at - row.times[-1])]) for row in rows])
     return replace(observed(placed, snapshot_query, times, exporters), sample_ages=ages)
 
 
@@ -333,23 +333,20 @@ def record(
 ) -> Observation:
     """Return the same for points that are dated at the beginning of the step they stand for."""
     times = evaluation_times.within(at, snapshot_query.span_seconds, step)
-    ended = [Row(row.labels, [(time + step, value) for time, value in row.points]) for row in rows]
+    ended = [row._replace(times=tuple(time + step for time in row.times)) for row in rows]
     return observed(ended, snapshot_query, times, exporters)
 
 
-def at_instants(
-    points: Sequence[tuple[float, float]], times: Iterable[float], step: float
-) -> list[tuple[float, float]]:
-    point_times = [time for time, _ in points]
-    gaps = (later - earlier for earlier, later in itertools.pairwise(point_times))
+def at_instants(row: Row, times: Iterable[float], step: float) -> Row:
+    gaps = (later - earlier for earlier, later in itertools.pairwise(row.times))
     interval = max(step, min(gaps, default=step))
     reach = min(_INTERVALS * interval, lookback_seconds(step))
-    values = list[tuple[float, float]]()
+    placed = list[tuple[float, float]]()
     for instant in times:
-        newest = bisect_right(point_times, instant) - 1
-        if newest >= 0 and instant - point_times[newest] < reach:
-            values.append((instant, points[newest][1]))
-    return values
+        newest = bisect_right(row.times, instant) - 1
+        if newest >= 0 and instant - row.times[newest] < reach:
+            placed.append((instant, row.values[newest]))
+    return Row.of(row.labels, placed)
 
 
 def reports(
@@ -359,12 +356,13 @@ def reports(
     mapped: set[tuple[str, str]] = set()
     reported: set[str] = set()
     for field in fields:
-        uuid, present = field.tags.get(schema.gpu_tag, ""), at_instants(field.points, (at,), step)
-        if present and uuid in uuids:
+        tags, values = field.row.labels, at_instants(field.row, (at,), step).values
+        uuid = tags.get(schema.gpu_tag, "")
+        if values and uuid in uuids:
             reported.add(uuid)
-            part = uuid, field.tags.get("GPU_I_ID", "")
-            if field.tags.get(schema.pod_tag):
+            part = uuid, tags.get("GPU_I_ID", "")
+            if tags.get(schema.pod_tag):
                 mapped.add(part)
-            elif present[0][1] > 0:
+            elif values[0] > 0:
                 busy.add(part)
     return GpuReports(frozenset(reported), frozenset(uuid for uuid, _ in busy - mapped))

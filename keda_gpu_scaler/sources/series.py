@@ -31,7 +31,6 @@ from keda_gpu_scaler.snapshot.attribution import Breadth, Showing, believed
 from keda_gpu_scaler.snapshot.evidence import PodKey
 from keda_gpu_scaler.snapshot.observation import (
     Observation,
-    Points,
     Row,
     Series,
     Target,
@@ -54,7 +53,7 @@ class _Recognized(NamedTuple):
     key: _Key
     source: MetricSource
     metric: GpuMetric
-    points: Points
+    row: Row
     labels: tuple[str, str]
     """Those that name the namespace and the pod."""
     place: tuple[str, str, str]
@@ -108,7 +107,7 @@ def read_series(
         target = targets.setdefault(target, target)  # every pod of it has the same object
         named = profiles.namings(row.labels, exporters.own_labels.get(target))
         reading = _recognize(row, named, target, metrics)
-        if reading is not None and reading.points.times:
+        if reading is not None and reading.row.times:
             readings.append(reading)
     grouped: dict[_Key, list[_Recognized]] = defaultdict(list)
     refused = 0
@@ -116,7 +115,7 @@ def read_series(
     readings, doubtful = _each_gpu_once(readings)
     for reading in readings:
         grouped[reading.key].append(reading)
-        values, limit = reading.points.values, reading.metric.limit
+        values, limit = reading.row.values, reading.metric.limit
         refused += len(values) - len([value for value in values if 0 <= value <= limit])
     if len(grouped) > LARGEST_GPUS:
         raise errors.SourceMalformedError(
@@ -159,7 +158,7 @@ def _recognize(
             (pods, gpu, target),
             source,
             metric,
-            Points.of(row.points),
+            row,
             named[0][2:],
             (target.instance.rsplit(":", 1)[0], texts.get(labels.number, ""), part),
             bool(board),
@@ -179,7 +178,7 @@ def _of_one_job(
         return readings, {}
     spans: dict[PodKey, dict[tuple[str, int], tuple[float, float]]] = defaultdict(dict)
     for reading in readings:
-        times = reading.points.times
+        times = reading.row.times
         for pod in reading.key[0]:
             first, last = spans[pod].get(shown_by(reading), (times[0], times[-1]))
             spans[pod][shown_by(reading)] = min(first, times[0]), max(last, times[-1])
@@ -227,7 +226,7 @@ def _each_gpu_once(
             is_same_host = (host, not number) == (others_host, not others_number)
             is_known = one.key[1] == other.key[1] or (is_same_host and one.place != other.place)
             if not (is_known or (one.names_board and other.names_board)):
-                both = set(one.points.times).intersection(other.points.times)
+                both = set(one.row.times).intersection(other.row.times)
                 doubtful[one.key] |= both
                 doubtful[other.key] |= both
     return kept, doubtful
@@ -249,7 +248,7 @@ def _series(
         twin = source.measure.twin
         if twin is not None and len(metrics) > 1 and 0 in values.values():
             first, twins = _largest(metrics[0], readings), _largest(twin, readings)
-            shown = {time for each in readings if each.metric is twin for time in each.points.times}
+            shown = {time for each in readings if each.metric is twin for time in each.row.times}
             refused = shown - twins.keys()
             for zeros, busy, is_stuck in _contradictions(first, twins, scrapes, stuck_seconds):
                 if is_stuck:
@@ -261,9 +260,9 @@ def _series(
                 else:
                     values = {time: value for time, value in values.items() if time not in busy}
                     contradicted_at = busy[-1]
-    present = readings[0].points.times  # shared by most GPUs, in memory as well
+    present = readings[0].row.times  # shared by most GPUs, in memory as well
     if len(readings) > 1 or not is_ascending(present):
-        present = tuple(sorted({time for reading in readings for time in reading.points.times}))
+        present = tuple(sorted({time for reading in readings for time in reading.row.times}))
     if doubtful:
         values = {time: value for time, value in values.items() if time not in doubtful}
     times = present if len(values) == len(present) else tuple(sorted(values))
@@ -347,7 +346,7 @@ def _largest(metric: GpuMetric, readings: list[_Recognized]) -> dict[float, floa
         (time, value * factor)
         for reading in readings
         if reading.metric is metric
-        for time, value in zip(reading.points.times, reading.points.values, strict=True)
+        for time, value in zip(reading.row.times, reading.row.values, strict=True)
         if 0 <= value <= limit and (value or takes_zero)
     ]
     values = dict(believed)
@@ -459,7 +458,7 @@ def breadths(rows: Iterable[Row]) -> dict[str, Breadth]:
     """Return how much each job shows, from the rows of `promql_texts.breadth_text`."""
     counts: dict[str, dict[str, int]] = defaultdict(dict)
     for row in rows:
-        if math.isfinite(count := row.points[0][1]):
+        if math.isfinite(count := row.values[0]):
             what = row.labels.get(promql_texts.BREADTH_LABEL, "")
             counts[row.labels.get("job", "")][what] = round(count)
     return {
@@ -483,7 +482,7 @@ def sample_ages(
     ages: dict[tuple[str, str], float] = {}
     for row in rows:
         for namespace, pod, *_ in profiles.namings(row.labels, targets_own):
-            age = known_age(row.points[0][1])
+            age = known_age(row.values[0])
             ages[namespace, pod] = min(age, ages.get((namespace, pod), age))
     return ages
 
@@ -499,7 +498,7 @@ def oldest_ages(rows: Iterable[Row], pods: Iterable[PodKey]) -> dict[PodKey, flo
     """
     ages: dict[PodKey | None, float] = {}
     for row in rows:
-        pod, age = profiles.pod_of(row.labels), known_age(row.points[-1][1])
+        pod, age = profiles.pod_of(row.labels), known_age(row.values[-1])
         ages[pod] = max(age, ages.get(pod, age))
     age_of_all = ages.pop(None, 0.0)
     shown = dict.fromkeys(pods, age_of_all) if age_of_all else {}
@@ -531,12 +530,12 @@ def read_elements(
             for time, value in row.points
             if 0 <= value < _LARGEST and value not in dcgm.BLANKS
         ]
-        refused += len(row.points) - len(believed)
+        refused += len(row.times) - len(believed)
         element = Series(
             *pod,
             f"{board}/{','.join(sorted(others))}",
             row.target,
-            present=tuple(time for time, _ in row.points),
+            present=row.times,
             times=tuple(time for time, _ in believed),
             values=tuple(value for _, value in believed),
             averaged=False,

@@ -62,12 +62,12 @@ class Dialect:
     ) -> Observation:
         """Return what the scaler reads in the answer to its query."""
         targets = [
-            Row({**target._asdict(), **self.target_labels}, list(times.items()))
+            Row.of({**target._asdict(), **self.target_labels}, times.items())
             for target, times in good_scrapes.items()
         ]
         if self.tenant_shows is not None:
             every = {time for times in good_scrapes.values() for time in times}
-            targets.append(Row(TENANT._asdict(), [(time, time) for time in sorted(every)]))
+            targets.append(Row.of(TENANT._asdict(), [(time, time) for time in sorted(every)]))
         exporters = Exporters(collection_seconds=self.collection_seconds, breadths=BREADTHS)
         return read_observation([*rows, *targets], snapshot_query, at, step, exporters)
 
@@ -96,8 +96,8 @@ def asked_of_the_list(resource: str) -> Asked:
     """Return what is read of the rows that the query about kube-state-metrics selects."""
     name = re.sub(r"\W", "_", resource)
     pod = {"namespace": "ml", "pod": "bert", "owner_kind": "ReplicaSet", "owner_name": "bert"}
-    rows = [Row({**pod, STAT: "pod", "owner_is_controller": "true"}, [(0.0, 1.0)])]
-    rows.append(Row({"namespace": "ml", STAT: "requests"}, [(0.0, 1.0)]))
+    rows = [Row.of({**pod, STAT: "pod", "owner_is_controller": "true"}, [(0.0, 1.0)])]
+    rows.append(Row.of({"namespace": "ml", STAT: "requests"}, [(0.0, 1.0)]))
     for branch in kube_state_text(["k"], (), (), ["ml"]).split(', "", "")'):
         stat = branch.rpartition(f'"{STAT}", ')[-1].strip('"')
         matchers = re.findall(r'\bresource(=~|!~)"([^"]*)"', branch)
@@ -106,6 +106,6 @@ def asked_of_the_list(resource: str) -> Asked:
                 (how == "=~") == bool(re.fullmatch(text, name)) for how, text in matchers
             ]
             if all(is_selected):
-                rows.append(Row({**pod, STAT: stat, "resource": name}, [(0.0, 1.0)]))
+                rows.append(Row.of({**pod, STAT: stat, "resource": name}, [(0.0, 1.0)]))
     (statement,) = read_evidence(rows).pods.values()
     return Asked(statement.asks_gpu, statement.devices)

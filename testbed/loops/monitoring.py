@@ -294,15 +294,15 @@ class Monitoring:
                     (time, value * unit if time < pod.refused_since else BLANK)
                     for time, value in shown.items()
                 ]
-                yield Row({**labels, "__name__": metric}, points)
+                yield Row.of({**labels, "__name__": metric}, points)
                 second = [
                     (time, value / 100) for time, value in averages.items() if value is not None
                 ]
                 if second and not number:
-                    yield Row({**labels, "__name__": AVERAGE}, second)
+                    yield Row.of({**labels, "__name__": AVERAGE}, second)
                 if self.dialect.tenant_shows is not None:
                     made_up = [(time, self.dialect.tenant_shows) for time in shown]
-                    yield Row({**labels, **TENANT._asdict(), "__name__": SAMPLE}, made_up)
+                    yield Row.of({**labels, **TENANT._asdict(), "__name__": SAMPLE}, made_up)
 
 
 def each_at_its_own_second(salt: float) -> Callable[[Target], Scrapes]:

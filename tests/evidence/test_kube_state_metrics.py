@@ -367,11 +367,11 @@ async def test_no_name_breaks_out_of_the_query(text: str) -> None:
 async def test_rows_that_fit_no_table_are_harmless() -> None:
     """Another application's metrics with the same names must cause no failure."""
     rows = [
-        Row({"stat": stat}, [(60.0, 1.0)])
+        Row.of({"stat": stat}, [(60.0, 1.0)])
         for stat in ("pod", "owner", "ready", "phase", "empty", "scraped", "settled", "")
     ]
     said = read_evidence(rows)
     assert said.pods.keys() == {("", "")}
-    odd = [Row({"stat": stat}, [(60.0, -1e308)]) for stat in ("created", "unschedulable")]
+    odd = [Row.of({"stat": stat}, [(60.0, -1e308)]) for stat in ("created", "unschedulable")]
     (pod,) = read_evidence([*rows, *odd]).pods.values()
     assert pod.unschedulable == Unschedulable(0.0)

@@ -92,8 +92,8 @@ def prometheus_json(data: bytes) -> None:
 def influxdb_json(data: bytes) -> None:
     answer = HttpAnswer(200, "application/json", data, _DATE)
     with contextlib.suppress(errors.SourceError):
-        for series in influxdb.parse_fields(answer):
-            assert all(math.isfinite(time) for time, _ in series.points)
+        for field in influxdb.parse_fields(answer):
+            assert all(map(math.isfinite, field.row.times))
     with contextlib.suppress(errors.SourceError):
         _check_number(influxdb.parse_number(answer))
 
@@ -123,7 +123,7 @@ def settings_file(data: bytes) -> None:
 
 def _check_times(rows: Iterable[Row]) -> None:
     for row in rows:
-        assert all(math.isfinite(time) for time, _ in row.points)
+        assert all(map(math.isfinite, row.times))
 
 
 def _check_number(number: float | None) -> None:

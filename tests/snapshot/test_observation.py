@@ -6,7 +6,6 @@ import pytest
 
 from keda_gpu_scaler.snapshot.observation import (
     Observation,
-    Points,
     Target,
     TargetHealth,
     absent_from_good_scrape,
@@ -18,13 +17,6 @@ from keda_gpu_scaler.snapshot.observation import (
 )
 from keda_gpu_scaler.snapshot.snapshot import NEVER_SEEN
 from tests.support.worlds import EVER, NODE, World, since, until
-
-
-def test_points_can_be_taken_like_a_list() -> None:
-    points = Points.of([(1.0, 2.0), (3.0, 4.0), (5.0, 6.0)])
-    assert (points[0], points[:2], len(points)) == ((1.0, 2.0), [(1.0, 2.0), (3.0, 4.0)], 3)
-    assert points == [(1.0, 2.0), (3.0, 4.0), (5.0, 6.0)]
-    assert points != 7
 
 
 @pytest.mark.parametrize(

@@ -63,7 +63,7 @@ LABELS = {"__name__": UTIL, "exported_pod": "bert-0"}
 ROW = {"metric": LABELS, "values": [[1_700_000_000, "87"], [1_700_000_015.5, "1e1"]]}
 INFINITE = {"metric": {}, "values": [[0, "+Inf"], [1, "-Inf"]]}
 WITHOUT = {"metric": LABELS, "values": []}
-READ_ROW = Row(LABELS, [(1_700_000_000.0, 87.0), (1_700_000_015.5, 10.0)])
+READ_ROW = Row.of(LABELS, [(1_700_000_000.0, 87.0), (1_700_000_015.5, 10.0)])
 TAGS = {"UUID": "GPU-1", "namespace": "ml", "pod": "bert-0"}
 TABLE = {
     "name": UTIL,
@@ -77,9 +77,9 @@ SEVERAL = {
     "values": [[1000, 1, None, None], [2000, 2, 3, None]],
 }
 READ_FIELDS = [
-    Field(UTIL, TAGS, "gauge", [(1_700_000_000.0, 90.0), (1_700_000_015.25, 7.5)]),
-    Field("prometheus", {}, "used", [(1.0, 1.0), (2.0, 2.0)]),
-    Field("prometheus", {}, "free", [(2.0, 3.0)]),
+    Field(UTIL, "gauge", Row.of(TAGS, [(1_700_000_000.0, 90.0), (1_700_000_015.25, 7.5)])),
+    Field("prometheus", "used", Row.of({}, [(1.0, 1.0), (2.0, 2.0)])),
+    Field("prometheus", "free", Row.of({}, [(2.0, 3.0)])),
 ]
 
 
@@ -89,9 +89,9 @@ WHOLE: list[Case] = [
     (
         MATRIX,
         result("matrix", [ROW, INFINITE, WITHOUT]),
-        [READ_ROW, Row({}, [(0.0, math.inf), (1.0, -math.inf)])],
+        [READ_ROW, Row.of({}, [(0.0, math.inf), (1.0, -math.inf)])],
     ),
-    (VECTOR, elements("0.5"), [Row({}, [(0.0, 0.5)])]),
+    (VECTOR, elements("0.5"), [Row.of({}, [(0.0, 0.5)])]),
     (CLOCK, result("scalar", [0, "17.1"]), client.Clock(17.1, takes_long_queries=True)),
     (CLOCK, elements("17.1"), client.Clock(17.1, takes_long_queries=False)),  # VictoriaMetrics
     (NUMBER, elements(), None),
@@ -119,8 +119,8 @@ def test_a_whole_answer_is_read(read: Reader, given: HttpAnswer, expected: objec
 
 
 def test_nan_is_a_value() -> None:
-    ((_, [(_, value)]),) = client.parse_vector(elements("NaN"))
-    assert math.isnan(value)
+    (row,) = client.parse_vector(elements("NaN"))
+    assert list(map(math.isnan, row.values)) == [True]
 
 
 # What is refused: the readers, the answer, and how the error begins

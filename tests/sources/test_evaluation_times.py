@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from keda_gpu_scaler import errors
-from keda_gpu_scaler.snapshot.observation import Points, Row
+from keda_gpu_scaler.snapshot.observation import Row
 from keda_gpu_scaler.sources import evaluation_times
 from keda_gpu_scaler.sources.evaluation_times import (
     CACHED_SECONDS,
@@ -50,9 +50,8 @@ def test_points_are_kept_as_they_are_or_cut_and_put_in_order(
     times = [time for time, _ in points]
     are_usual = times == sorted(times) and all(first <= time <= last for time in times)
     inside = points if are_usual else sorted(each for each in points if first <= each[0] <= last)
-    expected = [Row({}, inside)] if inside else []
-    for given_points in (points, Points.of(points)):
-        assert evaluation_times.between(first, last, [Row({}, given_points)]) == expected
+    expected = [Row.of({}, inside)] if inside else []
+    assert evaluation_times.between(first, last, [Row.of({}, points)]) == expected
 
 
 @pytest.mark.parametrize("seconds", [1e308, 0.0, 4e9, math.nan])

@@ -28,7 +28,7 @@ def row(name: str, *values: float, **labels: str) -> Row:
     target = {"job": "dcgm", "instance": "10.0.0.1:9400"}
     known = {"__name__": name, **OWNER, **target, "UUID": "GPU-a", "gpu": "0", **labels}
     points = [(15.0 * number, value) for number, value in enumerate(values)]
-    return Row({label: text for label, text in known.items() if text}, points)
+    return Row.of({label: text for label, text in known.items() if text}, points)
 
 
 def read(*rows: Row, signal: Signal = Signal.UTILIZATION, profile: str = "auto") -> list[Series]:
@@ -165,7 +165,7 @@ CASES: dict[Signal, dict[str, tuple[list[Row], Shown]]] = {
         "targets apart, one after the other": (
             [
                 row(UTIL, 1, UUID=""),
-                Row(row(UTIL, UUID="", instance="10.0.0.2:9400").labels, [(LATER, 2)]),
+                Row.of(row(UTIL, UUID="", instance="10.0.0.2:9400").labels, [(LATER, 2)]),
             ],
             {"10.0.0.1:9400#0": {ZERO: 1}, "10.0.0.2:9400#0": {LATER: 2}},
         ),
@@ -283,7 +283,7 @@ CASES: dict[Signal, dict[str, tuple[list[Row], Shown]]] = {
             {OF_A: {ZERO: 30, LATER: 75}},
         ),
         "halves of different instants": (
-            [row(USED, 30, 30), Row(row(FREE, 0, 70).labels, [(LATER, 70.0)])],
+            [row(USED, 30, 30), Row.of(row(FREE, 0, 70).labels, [(LATER, 70.0)])],
             {OF_A: {LATER: 30}},
         ),
         "no memory": ([row(USED, 0), row(FREE, 0)], {OF_A: {}}),
@@ -422,7 +422,7 @@ points = st.lists(
     max_size=5,
     unique_by=lambda point: point[0],
 ).map(sorted)
-rows = st.lists(st.builds(Row, labels, points), max_size=12)
+rows = st.lists(st.builds(Row.of, labels, points), max_size=12)
 
 
 @given(rows, st.sampled_from(READABLE), st.sampled_from(Signal))
@@ -436,7 +436,7 @@ def test_any_rows_are_read_without_an_error(
 
     assert (repr(twice), doubled) == (repr(gpus), 2 * refusals)
     assert {(gpu.namespace, gpu.pod) for gpu in gpus} <= named
-    assert 0 <= refusals <= sum(len(given.points) for given in given_rows)
+    assert 0 <= refusals <= sum(len(given.times) for given in given_rows)
     assert all(math.isfinite(value) and value >= 0 for value in believable)
     assert all(value <= 1000 for value in believable) or not signal.is_percentage
     for gpu in gpus:
@@ -464,7 +464,7 @@ def meant(way: MetricSource, metric: GpuMetric, noise: dict[str, str], value: fl
     where = {label: texts[-1] for label, texts in metric.where if texts[-1]}
     target = {"job": "gpus", "instance": "node:9400"}
     labels = {**noise, **named, **where, **target, "__name__": metric.name}
-    return Row(labels, [(0.0, value)])
+    return Row.of(labels, [(0.0, value)])
 
 
 noises = st.dictionaries(st.sampled_from(NOISE), st.sampled_from(["a", "b", ""]))

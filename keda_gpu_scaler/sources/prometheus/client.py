@@ -25,7 +25,7 @@ from keda_gpu_scaler import errors
 from keda_gpu_scaler.promql import policy
 from keda_gpu_scaler.query.promql_texts import LONGEST_BYTES, texts_about
 from keda_gpu_scaler.settings import PrometheusSettings
-from keda_gpu_scaler.snapshot.observation import Points, Row
+from keda_gpu_scaler.snapshot.observation import Row
 from keda_gpu_scaler.sources import query_client
 from keda_gpu_scaler.telemetry import facts
 from keda_gpu_scaler.transport.http_client import OK, HttpAnswer, printable
@@ -241,7 +241,7 @@ def _rows(
             if points:
                 times, texts = zip(*points, strict=True)
                 numbers = array("d", map(float, texts))
-                rows.append(Row(labels, Points(shared.setdefault(times, times), numbers)))
+                rows.append(Row(labels, shared.setdefault(times, times), numbers))
     except query_client.UNREADABLE as error:
         raise query_client.wrong_shape(f"a {result.kind}", error) from error
     return rows
@@ -254,7 +254,7 @@ def _one_point(text: msgspec.Raw) -> list[tuple[float, str]]:
 def _values(result: _Result) -> list[float]:
     """Return the one value of a scalar, or the values of a vector."""
     if result.kind == "vector":
-        return [row.points[0][1] for row in _rows(result, _ELEMENTS, _one_point)]
+        return [row.values[0] for row in _rows(result, _ELEMENTS, _one_point)]
     try:
         return [float(_POINT.decode(result.text)[1])]
     except query_client.UNREADABLE as error:

@@ -447,8 +447,8 @@ class KubeStateMetrics:
                     raise
                 rows = []
             else:
-                ordered = sorted(rows, key=lambda row: row.points[0][1])
-                self._jobs.note({row.labels.get("job", ""): row.points[0][1] for row in ordered})
+                ordered = sorted(rows, key=lambda row: row.values[0])
+                self._jobs.note({row.labels.get("job", ""): row.values[0] for row in ordered})
             metrics = {row.labels.get("__name__", "") for row in rows}
             self._lists_pods |= kube_state_texts.PODS in metrics
             self._kinds |= {

@@ -12,7 +12,7 @@ from operator import itemgetter
 from typing import NamedTuple
 
 from keda_gpu_scaler.query import profiles
-from keda_gpu_scaler.snapshot.observation import GpuReports, Observation, Points, Row, Target
+from keda_gpu_scaler.snapshot.observation import GpuReports, Observation, Row, Target
 from keda_gpu_scaler.sources.scrape.page_samples import PageSamples, PageSeries
 from keda_gpu_scaler.sources.series import Exporters, observed
 from keda_gpu_scaler.spec.spec import SnapshotQuery
@@ -150,16 +150,19 @@ def _rows(
     names = profiles.metric_names(snapshot_query.profile, snapshot_query.signal)
     namespaces = snapshot_query.namespaces
     for target, good in scrapes.items():
-        points_by_series: dict[PageSeries, list[Points]] = defaultdict(list)
+        runs_by_series: dict[PageSeries, list[Row]] = defaultdict(list)
         for _, run in groupby(good, key=lambda timed: id(timed[1].samples.series)):
             instants, same = zip(*run, strict=True)
             columns = [scrape.samples.values for scrape in same]
             for position, labels in enumerate(same[0].samples.series):
                 if labels.name in names and labels.pod and labels.pod[0] in namespaces:
                     values = array("d", [column[position] for column in columns])
-                    points_by_series[labels].append(Points(instants, values))
-        named = target._asdict()
-        for labels, runs in points_by_series.items():
+                    row = Row({**dict(labels.pairs), **target._asdict()}, instants, values)
+                    runs_by_series[labels].append(row)
+        for runs in runs_by_series.values():
+            if len(runs) == 1:
+                yield runs[0]
+                continue
             # A series that is twice on one page has two points at one instant.
-            points = runs[0] if len(runs) == 1 else sorted(chain(*runs), key=itemgetter(0))
-            yield Row({**dict(labels.pairs), **named}, points)
+            points = chain.from_iterable(run.points for run in runs)
+            yield Row.of(runs[0].labels, sorted(points, key=itemgetter(0)))

@@ -113,7 +113,7 @@ class SurveyReader:
         observation = await self._source.past(snapshot_query, at, STEP_SECONDS)
         write = partial(_running_text, span_seconds)
         rows = await self._client.rows("pods", listed.namespaces, write, at, parse_matrix)
-        there = {_key(row, "pod"): frozenset(time for time, _ in row.points) for row in rows}
+        there = {_key(row, "pod"): frozenset(row.times) for row in rows}
         found = await asyncio.to_thread(stretches, observation, there, listed.links)
         part = UsagePart(begin, found)
         if span_seconds == PART_SECONDS:

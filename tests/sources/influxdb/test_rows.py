@@ -6,7 +6,7 @@ import pytest
 
 from keda_gpu_scaler.query import profiles
 from keda_gpu_scaler.query.influxql import Schema
-from keda_gpu_scaler.snapshot.observation import GpuReports
+from keda_gpu_scaler.snapshot.observation import GpuReports, Row
 from keda_gpu_scaler.sources import influxdb
 from keda_gpu_scaler.sources.influxdb import Field
 from keda_gpu_scaler.sources.series import Exporters
@@ -35,7 +35,7 @@ def every(seconds: float, *, until: float = 0, count: int = 40) -> list[tuple[fl
 
 
 def shown(points: list[tuple[float, float]], step: float = STEP) -> list[float]:
-    return [time - AT for time, _ in influxdb.at_instants(points, TIMES, step)]
+    return [time - AT for time in influxdb.at_instants(Row.of({}, points), TIMES, step).times]
 
 
 def test_a_series_that_goes_on_has_no_gap() -> None:
@@ -49,7 +49,8 @@ def test_a_series_that_goes_on_has_no_gap() -> None:
 
 def test_an_instant_shows_the_newest_point_up_to_it_and_one_that_was_lost_is_no_gap() -> None:
     points = [(AT - 16, 1.0), (AT - 15, 2.0), (AT - 14, 3.0), (AT + 1, 4.0)]
-    assert influxdb.at_instants(points, TIMES, STEP)[-2:] == [(AT - 15, 2.0), (AT, 3.0)]
+    placed = influxdb.at_instants(Row.of({}, points), TIMES, STEP)
+    assert list(placed.points)[-2:] == [(AT - 15, 2.0), (AT, 3.0)]
     missed = every(15)
     del missed[-3]
     assert len(shown(missed)) == len(TIMES)
@@ -77,7 +78,7 @@ def test_no_point_is_looked_back_for_longer_than_the_limit() -> None:
 
 @pytest.mark.parametrize("metric", ANYBODYS)
 def test_metrics_of_every_convention_have_the_tags_that_were_named(metric: str) -> None:
-    raw = influxdb.rows_of([Field(metric, TELEGRAF, "gauge", [(AT, 1.0)])], Schema(), NEED)
+    raw = influxdb.rows_of([Field(metric, "gauge", Row.of(TELEGRAF, [(AT, 1.0)]))], Schema(), NEED)
     (gpu,) = influxdb.samples(raw, NEED, AT, STEP, Exporters(collection_seconds=30)).series
     assert (gpu.namespace, gpu.pod, gpu.gpu) == ("ml", "bert-0", "GPU-1")
 
@@ -108,7 +109,7 @@ def test_a_gpu_is_where_it_is_shown_last(
     series: list[tuple[dict[str, str], float, float]], expected: GpuReports
 ) -> None:
     fields = [
-        Field(UTIL, tags, "gauge", [(AT + late - 15, value), (AT + late, value)])
+        Field(UTIL, "gauge", Row.of(tags, [(AT + late - 15, value), (AT + late, value)]))
         for tags, value, late in series
     ]
     for order in itertools.permutations(fields):

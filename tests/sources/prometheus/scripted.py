@@ -54,4 +54,4 @@ class ScriptedClient(PrometheusClient):
 
 
 def rows(*labels: Mapping[str, str], value: float = 1.0) -> list[Row]:
-    return [Row(dict(each), [(0.0, value)]) for each in labels]
+    return [Row.of(dict(each), [(0.0, value)]) for each in labels]

@@ -25,7 +25,7 @@ def own(text: str) -> OwnQuery:
 
 
 def row(labels: Mapping[str, str], *values: float) -> Row:
-    return Row(labels, [(15.0 * number, value) for number, value in enumerate(values, 1)])
+    return Row.of(labels, [(15.0 * number, value) for number, value in enumerate(values, 1)])
 
 
 def test_points_and_the_health_of_targets_are_asked_for_over_the_same_span() -> None:

@@ -229,7 +229,7 @@ async def test_jobs_of_kube_state_metrics_are_shown_with_their_namespaces(
     client = PrometheusClient("default", PrometheusSettings(url=server.url))
     rows = await client.ask("jobs", JOBS, now, parse_vector)
     await client.close()
-    assert {row.labels["job"]: row.points[0][1] for row in rows} == {
+    assert {row.labels["job"]: row.values[0] for row in rows} == {
         f"few-{ns}": 1,
         f"many-{ns}": 3,
     }

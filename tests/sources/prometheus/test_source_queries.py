@@ -183,11 +183,11 @@ async def test_how_much_jobs_show_is_asked_every_few_minutes_if_there_are_two() 
     def shown(*jobs: str) -> None:
         points = [(AT - 15, 50.0), (AT, 50.0)]
         labels = [{**known, "job": job, "UUID": f"GPU-{job}"} for job in jobs]
-        prometheus.answers["snapshot"] = [Row(each, points) for each in labels]
+        prometheus.answers["snapshot"] = [Row.of(each, points) for each in labels]
 
     def breadth(**targets: int) -> None:
         prometheus.answers["breadth"] = [
-            Row({"job": job, BREADTH_LABEL: TARGETS}, [(AT, count)])
+            Row.of({"job": job, BREADTH_LABEL: TARGETS}, [(AT, count)])
             for job, count in targets.items()
         ]
 

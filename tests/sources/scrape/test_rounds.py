@@ -194,7 +194,7 @@ def test_a_series_has_the_points_of_all_rounds_that_showed_it(
                     rows.setdefault(key, []).append((instant, value))
     asked = snapshot_query(span=span)
     observation = history.observation(asked, at)
-    every = [Row(dict(labels), points) for (_, labels), points in rows.items()]
+    every = [Row.of(dict(labels), points) for (_, labels), points in rows.items()]
     exporters = Exporters(collection_seconds=history.collection_seconds)
     series, refused, _ = read_series(every, asked.profile, asked.signal, exporters)
 
