@@ -1,6 +1,7 @@
 """`keda-gpu-scaler backtest`: replay recorded load under other thresholds, recipes and sizes."""
 
 import asyncio
+import contextlib
 import dataclasses
 import functools
 import math
@@ -153,7 +154,8 @@ async def replayed(options: Options, text: str) -> list[Result]:
             name = str(job.scaled_object)
             task = progress.add_task(f"{name}: read {options.since}", total=1.0)
             try:
-                async with PastReader(job.case.spec, settings, cache) as reader:
+                reading = PastReader(job.case.spec, settings, cache)
+                async with contextlib.aclosing(reading) as reader:
                     chunks = await reader.read(
                         seconds, functools.partial(_show_part, progress, task)
                     )

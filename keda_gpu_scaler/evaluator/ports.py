@@ -5,7 +5,7 @@ stands behind a port is opened before the evaluator is made, and closed after it
 """
 
 import contextlib
-from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterable
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -104,20 +104,6 @@ class Accelerators(Protocol):
         """Return what the source shows now, and showed at its last scrapes."""
 
 
-class Past(Protocol):
-    """The samples and numbers of any earlier time, at instants of a step."""
-
-    async def past(
-        self, snapshot_query: SnapshotQuery, at: float, step_seconds: float
-    ) -> Observation:
-        """Return the samples in the query's span up to `at`."""
-
-    async def past_numbers(
-        self, text: str, span_seconds: float, at: float, step_seconds: float
-    ) -> Mapping[float, float]:
-        """Return the numbers that a demand's expression gave in the span up to `at`, by time."""
-
-
 @dataclass(frozen=True, slots=True)
 class Source:
     """A source that triggers name, by what it can be asked for."""
@@ -132,8 +118,6 @@ class Source:
     same in PromQL; None: it understands no PromQL."""
     of_namespace: "Callable[[str], Source] | None" = None
     """The part about one namespace, where no query can be about several; None: all at once."""
-    past: Past | None = None
-    """None: only the present can be queried."""
     url: str = ""
     """Where it is, for people, without secrets."""
     look: Callable[[], Awaitable[None]] | None = None

@@ -3,13 +3,12 @@
 Each of them is behind the ports in `evaluator/ports.py`; none of them decides anything.
 """
 
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING
 
 from keda_gpu_scaler import errors
 from keda_gpu_scaler.evaluator.evaluator import Evaluator
-from keda_gpu_scaler.evaluator.ports import Alerting, EvidenceProvider, Source
+from keda_gpu_scaler.evaluator.ports import Alerting
 from keda_gpu_scaler.settings import (
     InfluxdbSettings,
     PrometheusSettings,
@@ -24,50 +23,6 @@ from keda_gpu_scaler.times import SLOW_SECONDS
 if TYPE_CHECKING:
     from keda_gpu_scaler.sources.influxdb import InfluxdbSource
     from keda_gpu_scaler.sources.scrape.source import ScrapeSource
-
-__all__ = ["opened", "start_evaluator"]
-
-
-@asynccontextmanager
-async def opened(  # noqa: PLR0913 - what a source is made of, by name
-    name: str,
-    settings: PrometheusSettings | ScrapeSettings | InfluxdbSettings,
-    observe: facts.Observer,
-    *evidence_providers: EvidenceProvider,
-    without_gpus: frozenset[str] = frozenset(),
-    at: float | None = None,
-    before_query: Callable[[], Awaitable[None]] | None = None,
-) -> AsyncIterator[Source]:
-    """Open the source that these settings describe, while the context lasts.
-
-    A direct source begins to scrape; the others connect with the first query. The evidence of
-    `evidence_providers` comes before the source's own. `at` is the time that is the present for
-    every query, in Unix seconds; None: the present. `without_gpus` is what pods may ask for
-    and is no GPU. Each query to a Prometheus waits for `before_query`.
-
-    Raises:
-        errors.SettingsError: only a Prometheus can be asked about another time.
-    """
-    source: PrometheusSource | ScrapeSource | InfluxdbSource
-    if isinstance(settings, PrometheusSettings):
-        client = PrometheusClient(name, settings, observe, before_query=before_query)
-        source = PrometheusSource(client, without_gpus=without_gpus, at=at)
-    elif at is not None:
-        message = f"source {name} is of type {settings.type}: only prometheus can be asked about "
-        raise errors.SettingsError(f"{message}the past")
-    elif isinstance(settings, InfluxdbSettings):
-        from keda_gpu_scaler.sources import influxdb  # noqa: PLC0415 - for this kind only
-
-        source = influxdb.InfluxdbSource(name, settings, observe)
-    else:
-        from keda_gpu_scaler.sources.scrape import source as scrape  # noqa: PLC0415 - for this kind only
-
-        source = scrape.ScrapeSource(name, settings, observe)
-        source.start()
-    try:
-        yield source.ports(*evidence_providers)
-    finally:
-        await source.close()
 
 
 async def start_evaluator(  # noqa: PLR0913 - what it is made of, all but three by name
@@ -94,19 +49,13 @@ async def start_evaluator(  # noqa: PLR0913 - what it is made of, all but three 
         cluster = kubernetes.create(observe, without_gpus)
         cluster.start()
         stack.push_async_callback(cluster.close)
-    opened_sources = {}
-    for name, source in settings.sources.items():
-        opening = opened(
-            name,
-            source,
-            observe,
-            *filter(None, [cluster]),
-            without_gpus=without_gpus,
-            at=at,
-        )
-        opened_sources[name] = await stack.enter_async_context(opening)
+    ports = {}
+    for name, source_settings in settings.sources.items():
+        source = _open(name, source_settings, observe, without_gpus, at)
+        stack.push_async_callback(source.close)
+        ports[name] = source.ports(*filter(None, [cluster]))
     evaluator = Evaluator(
-        opened_sources,
+        ports,
         observe,
         targets=cluster,
         alerts=alerts,
@@ -116,3 +65,32 @@ async def start_evaluator(  # noqa: PLR0913 - what it is made of, all but three 
     )
     stack.push_async_callback(evaluator.close)
     return evaluator
+
+
+def _open(
+    name: str,
+    settings: PrometheusSettings | ScrapeSettings | InfluxdbSettings,
+    observe: facts.Observer,
+    without_gpus: frozenset[str],
+    at: float | None,
+) -> "PrometheusSource | ScrapeSource | InfluxdbSource":
+    """Return the source that these settings describe.
+
+    A direct source begins to scrape; the others connect with the first query. `without_gpus` is
+    what pods may ask for and is no GPU.
+    """
+    if isinstance(settings, PrometheusSettings):
+        client = PrometheusClient(name, settings, observe)
+        return PrometheusSource(client, without_gpus=without_gpus, at=at)
+    if at is not None:
+        message = f"source {name} is of type {settings.type}: only prometheus can be asked about "
+        raise errors.SettingsError(f"{message}the past")
+    if isinstance(settings, InfluxdbSettings):
+        from keda_gpu_scaler.sources import influxdb  # noqa: PLC0415 - for this kind only
+
+        return influxdb.InfluxdbSource(name, settings, observe)
+    from keda_gpu_scaler.sources.scrape import source as scrape  # noqa: PLC0415 - for this kind only
+
+    scraped = scrape.ScrapeSource(name, settings, observe)
+    scraped.start()
+    return scraped

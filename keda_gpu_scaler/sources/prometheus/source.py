@@ -150,7 +150,6 @@ class PrometheusSource:
             self,
             lambda: self._exporters,
             of_namespace if self._client.settings.is_per_namespace else None,
-            self,
             url=self._client.settings.url,
             accelerators=self,
         )
@@ -233,6 +232,7 @@ class PrometheusSource:
     async def past(
         self, snapshot_query: SnapshotQuery, at: float, step_seconds: float
     ) -> Observation:
+        """Return the samples in the query's span up to any time, at instants of a step."""
         if (own := snapshot_query.query) is not None:
             return await self._fetch_elements("past", own, snapshot_query, at, step_seconds)
         return await self._fetch_observation("past", snapshot_query, at, step_seconds)
@@ -240,6 +240,7 @@ class PrometheusSource:
     async def past_numbers(
         self, text: str, span_seconds: float, at: float, step_seconds: float
     ) -> dict[float, float]:
+        """Return the numbers that a demand's expression gave in the span up to `at`, by time."""
         # The line break ends a comment in the text.
         ranged = f"({text}\n){promql_texts.range_text(span_seconds, step_seconds)}"
         rows = await self._client.ask("past-demand", ranged, at, parse_matrix)

@@ -3,14 +3,13 @@
 import asyncio
 import hashlib
 from collections.abc import Callable
-from contextlib import AsyncExitStack
 from dataclasses import replace
-from typing import Self
 
-from keda_gpu_scaler import errors, sources
-from keda_gpu_scaler.settings import Settings
+from keda_gpu_scaler import errors
+from keda_gpu_scaler.settings import PrometheusSettings, Settings
+from keda_gpu_scaler.sources.prometheus.client import PrometheusClient
+from keda_gpu_scaler.sources.prometheus.source import PrometheusSource
 from keda_gpu_scaler.spec.spec import TriggerSpec, snapshot_query_of
-from keda_gpu_scaler.telemetry import facts
 from keda_gpu_scaler.workbench.backtest.recorded import Chunk, chunk_of
 from keda_gpu_scaler.workbench.cache import Cache
 from keda_gpu_scaler.workbench.world.loop import STEP_SECONDS
@@ -28,34 +27,27 @@ class PastReader:
     """Reads one trigger's past from the source that it names."""
 
     def __init__(self, spec: TriggerSpec, settings: Settings, cache: Cache[Chunk]) -> None:
-        self._spec, self._settings, self._cache = spec, settings, cache
+        """Read from its source; SettingsError: that has no past."""
+        self._spec, self._cache, source = spec, cache, settings.sources[spec.source]
         demand = None if spec.demand is None else spec.demand.text
         signal = spec.signal, spec.profile, spec.gpu_aggregation, spec.query
-        what = repr((settings.sources[spec.source], spec.pods, *signal, demand))
+        what = repr((source, spec.pods, *signal, demand))
         self._key = hashlib.sha256(what.encode()).hexdigest()[:16]
-        self._stack = AsyncExitStack()
+        if not isinstance(source, PrometheusSettings):
+            message = f"source {spec.source} shows only the present: expected a Prometheus"
+            raise errors.SettingsError(message)
+        client = PrometheusClient(spec.source, source, before_query=pause)
+        if source.is_per_namespace:
+            client = client.within(spec.pods.namespace)
+        self._source = PrometheusSource(client)
 
-    async def __aenter__(self) -> Self:
-        """Open the source; SettingsError: it has no past. SourceError: it does not answer."""
-        spec, name = self._spec, self._spec.source
-        settings = self._settings.sources[name]
-        opened = sources.opened(name, settings, facts.ignore, before_query=pause)
-        source = (await self._stack.enter_async_context(opened)).within(spec.pods.namespace)
-        if source.past is None:
-            await self._stack.aclose()
-            raise errors.SettingsError(
-                f"source {name} shows only the present: expected a Prometheus"
-            )
-        self._past, self._samples = source.past, source.samples
-        return self
-
-    async def __aexit__(self, *_error: object) -> None:
-        await self._stack.aclose()
+    async def aclose(self) -> None:
+        await self._source.close()
 
     async def read(self, seconds: float, tell: Callable[[float], None]) -> list[Chunk]:
         """Return the last whole hours, and this one so far; `tell` gets the part that is done."""
-        await self._samples.synchronize()
-        newest = self._samples.instant() // STEP_SECONDS * STEP_SECONDS
+        await self._source.synchronize()
+        newest = self._source.instant() // STEP_SECONDS * STEP_SECONDS
         end = newest // CHUNK_SECONDS * CHUNK_SECONDS
         hours = range(max(1, int(seconds // CHUNK_SECONDS)))
         ends = dict.fromkeys([newest, *(end - number * CHUNK_SECONDS for number in hours)])
@@ -77,10 +69,10 @@ class PastReader:
     async def _fetch(self, at: float) -> Chunk:
         spec, span_seconds = self._spec, at - _begin(at)
         snapshot_query = replace(snapshot_query_of(spec, STEP_SECONDS), span_seconds=span_seconds)
-        observation = await self._past.past(snapshot_query, at, STEP_SECONDS)
+        observation = await self._source.past(snapshot_query, at, STEP_SECONDS)
         demands = None
         if spec.demand is not None:
-            demands = await self._past.past_numbers(
+            demands = await self._source.past_numbers(
                 spec.demand.text, span_seconds, at, STEP_SECONDS
             )
         chunk = chunk_of(spec, observation, demands)
