@@ -44,7 +44,6 @@ from keda_gpu_scaler.snapshot.reported_pods import (
     busy_before,
     confined,
     join,
-    without,
 )
 from keda_gpu_scaler.snapshot.snapshot import Snapshot, SnapshotKey
 from keda_gpu_scaler.spec.spec import SnapshotQuery, TriggerSpec, merged, snapshot_query_of
@@ -121,10 +120,7 @@ class SharedSnapshot:
         """Why nothing is fetched; None: it may be."""
         self._key = key
         self._samples, self._state = source.samples, source.state
-        absent_kept = ABSENT_PODS_KEPT if key.query is None else ABSENT_ELEMENTS_KEPT
-        self._snapshot_fetcher = SnapshotFetcher(
-            source.samples, source.evidence_fetcher, absent_kept
-        )
+        self._snapshot_fetcher = SnapshotFetcher(source.samples, source.evidence_fetcher)
         self.flight, self._clock = flight, flight.clock
         self._failure: str | None = None
         """Why the newest fetch failed; None: it did not."""
@@ -254,15 +250,8 @@ small queries, and only for pods that are not shown any more."""
 class SnapshotFetcher:
     """Fetches the snapshots of one shared snapshot, one at a time."""
 
-    def __init__(
-        self,
-        samples: Samples,
-        evidence_fetcher: EvidenceFetcher,
-        absent_kept: int = ABSENT_PODS_KEPT,
-    ) -> None:
-        """Fetch from both, and remember so many pods that are not shown any more."""
+    def __init__(self, samples: Samples, evidence_fetcher: EvidenceFetcher) -> None:
         self._samples, self._evidence_fetcher = samples, evidence_fetcher
-        self._absent_kept = absent_kept
         self._reported_pods = ReportedPods()
         self._watched: dict[str, float] = {}
         self._past_refused_at = float("-inf")
@@ -282,7 +271,7 @@ class SnapshotFetcher:
         # The present first: while the source is away, the past is not queried.
         observation, pod_statuses = await self._fetch_both(snapshot_query, at)
         observation, invented = await asyncio.to_thread(attributed, observation, pod_statuses)
-        reported_pods = confined(self._reported_pods, snapshot_query.namespaces)
+        reported_pods = self._reported_pods
         is_seamless = at - reported_pods.at < snapshot_query.span_seconds
         before = self._watched if is_seamless else {}
         watched = {name: before.get(name, at) for name in snapshot_query.namespaces}
@@ -296,7 +285,8 @@ class SnapshotFetcher:
                 # A source that cannot answer this larger query still answers the small ones. A pod
                 # that never reported is then believed absent only after an hour of watching.
                 self._past_refused_at = at
-        reported_pods = await self._advance(without(reported_pods, invented), observation)
+        reported_pods = confined(reported_pods, snapshot_query.namespaces, invented)
+        reported_pods = await self._advance(reported_pods, observation, snapshot_query)
         if new_namespaces:
             reported_pods = await self._look_back(reported_pods, observation, of_new)
         self._reported_pods, self._watched = reported_pods, watched
@@ -338,7 +328,7 @@ class SnapshotFetcher:
         history = await self._samples.history(snapshot_query, at)
         if history is None:
             return reported_pods
-        past_pods = await self._advance(ReportedPods(), history)
+        past_pods = await self._advance(ReportedPods(), history, snapshot_query)
         last_two = history.instants[-2:]
         return join(reported_pods, past_pods, last_two[-1] - last_two[0])
 
@@ -362,14 +352,17 @@ class SnapshotFetcher:
             reported_pods = busy_before(reported_pods, await self._samples.locate(lost, at), at)
         return reported_pods
 
-    async def _advance(self, reported_pods: ReportedPods, observation: Observation) -> ReportedPods:
+    async def _advance(
+        self, reported_pods: ReportedPods, observation: Observation, snapshot_query: SnapshotQuery
+    ) -> ReportedPods:
         # A GPU reported without a pod means something only if the source would show the pod too.
         lost = frozenset[str]()
         if not observation.is_selective:
             lost = await asyncio.to_thread(absent_gpus, reported_pods, observation)
         reports = await self._samples.locate(lost, observation.at) if lost else GpuReports()
+        kept = ABSENT_PODS_KEPT if snapshot_query.query is None else ABSENT_ELEMENTS_KEPT
         return await asyncio.to_thread(
-            advance_reported_pods, reported_pods, observation, reports, self._absent_kept
+            advance_reported_pods, reported_pods, observation, reports, kept
         )
 
 

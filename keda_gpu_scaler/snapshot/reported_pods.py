@@ -86,19 +86,16 @@ def busy_before(reported_pods: ReportedPods, gpus: GpuReports, at: float) -> Rep
     return replace(reported_pods, pods={**reported_pods.pods, **marked})
 
 
-def confined(reported_pods: ReportedPods, namespaces: Iterable[str]) -> ReportedPods:
-    """Return the reported pods of these namespaces only; no trigger asks about others."""
-    wanted = frozenset(namespaces)
-    return replace(
-        reported_pods,
-        pods={key: pod for key, pod in reported_pods.pods.items() if key[0] in wanted},
-    )
-
-
-def without(reported_pods: ReportedPods, invented: Collection[PodKey]) -> ReportedPods:
-    """Return the reported pods without some that turned out not to exist."""
-    pods = {key: pod for key, pod in reported_pods.pods.items() if key not in invented}
-    return replace(reported_pods, pods=pods) if invented else reported_pods
+def confined(
+    reported_pods: ReportedPods, namespaces: Collection[str], invented: Collection[PodKey] = ()
+) -> ReportedPods:
+    """Return the reported pods of these namespaces, without those that turned out not to exist."""
+    pods = {
+        key: pod
+        for key, pod in reported_pods.pods.items()
+        if key[0] in namespaces and key not in invented
+    }
+    return replace(reported_pods, pods=pods)
 
 
 @dataclass(frozen=True, slots=True)
