@@ -4,13 +4,12 @@ A trigger that is not read asks at each poll. So one answer is used for two minu
 """
 
 import asyncio
-import time
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 
 from cachetools import TTLCache
 
 from keda_gpu_scaler import errors
-from keda_gpu_scaler.evaluator.ports import Accelerators, Source
+from keda_gpu_scaler.evaluator.ports import Source
 from keda_gpu_scaler.evaluator.single_flight import SingleFlight
 from keda_gpu_scaler.record.causes import Look
 from keda_gpu_scaler.times import FORGET_SECONDS, LOOK_AGAIN_SECONDS, LOOK_SECONDS
@@ -20,7 +19,9 @@ KEPT = 1_000
 
 
 class _SourceLook:
-    def __init__(self, accelerators: Accelerators, clock: Callable[[], float]) -> None:
+    def __init__(
+        self, accelerators: Callable[[], Awaitable[Look]], clock: Callable[[], float]
+    ) -> None:
         self._accelerators = accelerators
         self.flight = SingleFlight(clock)
         self.look: Look | None = None
@@ -28,7 +29,7 @@ class _SourceLook:
     async def ask(self) -> None:
         try:
             async with asyncio.timeout(LOOK_SECONDS):
-                self.look = await self._accelerators.look()
+                self.look = await self._accelerators()
         except TimeoutError:
             self.look = Look(refused=f"no answer within {LOOK_SECONDS:g} s")
         except errors.SourceError as error:
@@ -38,9 +39,7 @@ class _SourceLook:
 class Looks:
     """Looks at sources by the names that triggers use."""
 
-    def __init__(
-        self, sources: Mapping[str, Source], clock: Callable[[], float] = time.monotonic
-    ) -> None:
+    def __init__(self, sources: Mapping[str, Source], clock: Callable[[], float]) -> None:
         self._sources, self._clock = sources, clock
         self._by_key: TTLCache[str, _SourceLook] = TTLCache(KEPT, FORGET_SECONDS, clock)
 

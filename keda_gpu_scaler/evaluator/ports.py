@@ -97,13 +97,6 @@ class Samples(Protocol):
         """Return where the GPUs with these UUIDs are at the instant `at`."""
 
 
-class Accelerators(Protocol):
-    """Says what there is of accelerators, whatever reads it."""
-
-    async def look(self) -> Look:
-        """Return what the source shows now, and showed at its last scrapes."""
-
-
 @dataclass(frozen=True, slots=True)
 class Source:
     """A source that triggers name, by what it can be asked for."""
@@ -122,8 +115,9 @@ class Source:
     """Where it is, for people, without secrets."""
     look: Callable[[], Awaitable[None]] | None = None
     """Asks for something small, to know whether it answers; None: its clock is that."""
-    accelerators: Accelerators | None = None
-    """None: it cannot be asked for what is not read."""
+    accelerators: Callable[[], Awaitable[Look]] | None = None
+    """Returns what there is of accelerators now, and was at the last scrapes, whatever reads it;
+    None: it cannot be asked."""
 
     def within(self, namespace: str) -> "Source":
         """Return the source for queries about this namespace."""

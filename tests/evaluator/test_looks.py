@@ -119,7 +119,7 @@ async def test_a_source_that_cannot_be_asked_gives_no_cause() -> None:
 
 async def test_one_that_is_asked_by_namespace_is_asked_in_each() -> None:
     source = ScriptedSource(World(()), Clock(), shows=Look())
-    ports = replace(source.ports(is_per_namespace=True), accelerators=source)
+    ports = replace(source.ports(is_per_namespace=True), accelerators=source.look)
     at_sources = Looks({"default": ports}, source.clock)
     assert await at_sources.of("default", "ml", source.clock() + 1) is None
     assert list(source.within_namespaces) == ["ml"]

@@ -69,7 +69,7 @@ class ScriptedSource:
     def ports(self, *stronger: EvidenceProvider, is_per_namespace: bool = False) -> Source:
         """Return what can be asked of it; its own evidence comes after the stronger."""
         of_namespace = self._of_namespace if is_per_namespace else None
-        accelerators = None if self.shows is None else self
+        accelerators = None if self.shows is None else self.look
         return Source(
             self,
             (*stronger, self),

@@ -151,7 +151,7 @@ class PrometheusSource:
             lambda: self._exporters,
             of_namespace if self._client.settings.is_per_namespace else None,
             url=self._client.settings.url,
-            accelerators=self,
+            accelerators=self.look,
         )
 
     async def close(self) -> None:
