@@ -144,7 +144,7 @@ async def fetcher(
 ) -> AsyncIterator[Callable[[float], Coroutine[Any, Any, Snapshot]]]:
     """Yield what fetches a snapshot at an instant."""
     asked = source(prometheus, time.monotonic)
-    evidence_fetcher = EvidenceFetcher("default", asked.ports())
+    evidence_fetcher = EvidenceFetcher("default", asked.ports(), facts.ignore)
     snapshot_fetcher = SnapshotFetcher(asked, evidence_fetcher)
 
     async def fetched(at: float) -> Snapshot:

@@ -11,7 +11,6 @@ otherwise. An empty result is an answer too and replaces the one before it.
 
 import asyncio
 import math
-import time
 from collections import defaultdict
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
@@ -22,7 +21,6 @@ from keda_gpu_scaler import errors
 from keda_gpu_scaler.evaluator.ports import Numbers, Source
 from keda_gpu_scaler.evaluator.single_flight import SingleFlight
 from keda_gpu_scaler.spec.spec import (
-    USUAL_PACE,
     Demand,
     Pace,
     ScaledObject,
@@ -35,7 +33,6 @@ from keda_gpu_scaler.times import (
     FORGET_SECONDS,
     GAP_SECONDS,
     OVERDUE_SECONDS,
-    SLOW_SECONDS,
 )
 
 NOTHING = "its query gives nothing"
@@ -136,11 +133,10 @@ class Demands:
     def __init__(
         self,
         sources: Mapping[str, Source],
-        observe: facts.Observer = facts.ignore,
-        *,
-        pace: Pace = USUAL_PACE,
-        clock: Callable[[], float] = time.monotonic,
-        slow_seconds: float = SLOW_SECONDS,
+        observe: facts.Observer,
+        clock: Callable[[], float],
+        slow_seconds: float,
+        pace: Pace,
     ) -> None:
         """Take the sources to query, by the name that triggers use.
 

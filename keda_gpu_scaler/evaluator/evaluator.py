@@ -101,8 +101,8 @@ class Evaluator:
         self._sources, self._observe, self._clock = sources, observe, clock
         self._alerts = alerts
         self._slow_seconds, self._is_observing = slow_seconds, is_observing
-        self._snapshots = Snapshots(sources, observe, clock=clock, slow_seconds=slow_seconds)
-        self._demands = Demands(sources, observe, pace=pace, clock=clock, slow_seconds=slow_seconds)
+        self._snapshots = Snapshots(sources, observe, clock, slow_seconds)
+        self._demands = Demands(sources, observe, clock, slow_seconds, pace)
         self._at_sources = Looks(sources, clock)
         self._triggers = TrackedTriggers(self._snapshots, targets, clock)
         self._hpa_asked: TTLCache[ScaledObject, bool] = TTLCache(facts.TRIGGERS, HPA_SECONDS, clock)

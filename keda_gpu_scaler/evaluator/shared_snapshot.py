@@ -16,7 +16,6 @@ a new one is needed.
 import asyncio
 import contextlib
 import math
-import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import NamedTuple
@@ -53,7 +52,6 @@ from keda_gpu_scaler.times import (
     RECENT_SECONDS,
     REMEMBERED_SECONDS,
     RETRY_SECONDS,
-    SLOW_SECONDS,
     USABLE_STEPS,
     WIDE_SECONDS,
     WIDEN_SECONDS,
@@ -378,10 +376,9 @@ class Snapshots:
     def __init__(
         self,
         sources: Mapping[str, Source],
-        observe: facts.Observer = facts.ignore,
-        *,
-        clock: Callable[[], float] = time.monotonic,
-        slow_seconds: float = SLOW_SECONDS,
+        observe: facts.Observer,
+        clock: Callable[[], float],
+        slow_seconds: float,
     ) -> None:
         """Take the sources to fetch from, by the name that triggers use.
 

@@ -158,7 +158,7 @@ _NAMES = {
 class EvidenceFetcher:
     """Fetches what the cluster behind one source says; shared by the source's signals."""
 
-    def __init__(self, name: str, source: Source, observe: facts.Observer = facts.ignore) -> None:
+    def __init__(self, name: str, source: Source, observe: facts.Observer) -> None:
         self._name, self._observe = name, observe
         self._clock, self._providers = source.samples.now, source.evidence_providers
         self._pod_statuses = PodStatuses()

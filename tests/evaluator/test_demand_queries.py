@@ -38,8 +38,12 @@ class Bench:
     def __post_init__(self) -> None:
         """Build them."""
         self.source = ScriptedSource(World(()), self.clock)
-        self.demands = Demands(
-            {"default": self.source.ports()}, self.seen.append, pace=self.pace, clock=self.clock
+        self.demands = self.asking(self.source.ports())
+
+    def asking(self, ports: Source) -> Demands:
+        """Return the demands on a source."""
+        return Demands(
+            {"default": ports}, self.seen.append, self.clock, times.SLOW_SECONDS, self.pace
         )
 
     async def ask(
@@ -76,9 +80,8 @@ def _texts(count: int) -> Sequence[str]:
 
 
 async def test_a_source_that_understands_no_expressions_never_says_that_nothing_waits() -> None:
-    source = ScriptedSource(World(()), Clock())
-    demands = Demands({"default": Source(source)})
-    demand = await demands.ask(BERT, demanding(WAITING), 2.5)
+    bench = Bench()
+    demand = await bench.asking(Source(bench.source)).ask(BERT, demanding(WAITING), 2.5)
     assert demand == Demand(None, "source default: it understands no demandQuery")
 
 
@@ -203,7 +206,7 @@ async def test_a_number_counts_until_it_can_be_asked_for_twice_however_rarely_th
 
 async def test_a_source_per_namespace_is_asked_for_each_of_them(bench: Bench) -> None:
     ports = bench.source.ports(is_per_namespace=True)
-    bench.demands = Demands({"default": ports}, bench.seen.append, clock=bench.clock)
+    bench.demands = bench.asking(ports)
     await bench.ask()
     bench.source.numbers[WAITING] = REFUSED
     await bench.ask(whose=OTHER)

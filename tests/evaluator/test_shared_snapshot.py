@@ -168,7 +168,7 @@ QUERY = SnapshotQuery(Signal.UTILIZATION, "auto", frozenset({"ml"}), 300, 120)
 
 
 def _fetcher(source: ScriptedSource) -> SnapshotFetcher:
-    return SnapshotFetcher(source, EvidenceFetcher("default", source.ports()))
+    return SnapshotFetcher(source, EvidenceFetcher("default", source.ports(), facts.ignore))
 
 
 async def test_where_all_pods_report_nothing_is_looked_for(source: ScriptedSource) -> None:

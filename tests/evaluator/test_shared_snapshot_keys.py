@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 import pytest
 import pytest_asyncio
 
+from keda_gpu_scaler.evaluator.ports import Source
 from keda_gpu_scaler.evaluator.shared_snapshot import (
     OWN_QUERIES,
     OWN_QUERIES_PER_NAMESPACE,
@@ -16,7 +17,8 @@ from keda_gpu_scaler.evaluator.shared_snapshot import (
 from keda_gpu_scaler.snapshot.reported_pods import ABSENT_ELEMENTS_KEPT
 from keda_gpu_scaler.spec.spec import OwnQuery, Signal, TriggerSpec
 from keda_gpu_scaler.spec.workload import Kind, Workload
-from keda_gpu_scaler.times import FORGET_SECONDS
+from keda_gpu_scaler.telemetry import facts
+from keda_gpu_scaler.times import FORGET_SECONDS, SLOW_SECONDS
 from testbed import triggers
 from tests.support.scripted import Clock, ScriptedSource
 from tests.support.worlds import World, WorldPod
@@ -38,12 +40,14 @@ class Bench:
     def __post_init__(self) -> None:
         """Put them together."""
         self.source = ScriptedSource(World((WorldPod("bert-7b6667bd9-bbbbb"),)), self.clock)
-        self.snapshots = Snapshots({"default": self.source.ports()}, clock=self.clock)
+        self.begin(self.source.ports())
+
+    def begin(self, ports: Source) -> None:
+        self.snapshots = Snapshots({"default": ports}, facts.ignore, self.clock, SLOW_SECONDS)
 
     def ask_by_namespace(self) -> None:
         """Let the source answer about one namespace at a time."""
-        ports = self.source.ports(is_per_namespace=True)
-        self.snapshots = Snapshots({"default": ports}, clock=self.clock)
+        self.begin(self.source.ports(is_per_namespace=True))
 
     def of(self, one: TriggerSpec, namespace: str = "ml") -> SharedSnapshot:
         """Return the snapshot of a trigger."""

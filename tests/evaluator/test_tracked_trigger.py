@@ -9,7 +9,8 @@ from keda_gpu_scaler.evaluator.shared_snapshot import Snapshots
 from keda_gpu_scaler.evaluator.tracked_trigger import Answer, GpuDecision, TrackedTriggers
 from keda_gpu_scaler.spec.spec import ScaledObject
 from keda_gpu_scaler.spec.workload import Kind, ScaleTarget, Workload
-from keda_gpu_scaler.times import FORGET_SECONDS
+from keda_gpu_scaler.telemetry import facts
+from keda_gpu_scaler.times import FORGET_SECONDS, SLOW_SECONDS
 from testbed import triggers
 from testbed.triggers import spec
 from tests.support.scripted import AWAY, Clock, ScriptedCluster, ScriptedSource
@@ -34,7 +35,8 @@ def cluster() -> ScriptedCluster:
 @pytest.fixture
 def tracked(clock: Clock, cluster: ScriptedCluster) -> TrackedTriggers:
     source = ScriptedSource(World(()), clock)
-    return TrackedTriggers(Snapshots({"default": source.ports()}), cluster, clock)
+    snapshots = Snapshots({"default": source.ports()}, facts.ignore, clock, SLOW_SECONDS)
+    return TrackedTriggers(snapshots, cluster, clock)
 
 
 async def test_a_trigger_without_pods_is_tracked_with_those_of_its_target(
