@@ -213,23 +213,16 @@ class TrackedTriggers:
         try:
             tracked = self._tracked[scaled_object, given]  # `get` takes twice the time
         except KeyError:
-            return self._new(scaled_object, given, pods), trouble
-        if pods not in (None, tracked.spec.pods):
-            return self._new(scaled_object, given, pods), trouble
-        if tracked.given is not given:  # the same trigger in other words
+            tracked = None
+        if tracked is None or pods not in (None, tracked.spec.pods):
+            spec = given if pods is None else replace(given, pods=pods, workload=str(pods))
+            needs, kept_bytes = self._snapshots.needs(spec), _DECISION_BYTES + deep_size(spec)
+            tracked = TrackedTrigger(scaled_object, given, spec, *needs, kept_bytes)
+            self.keep(tracked)
+        elif tracked.given is not given:  # the same trigger in other words
             spec = replace(given, pods=tracked.spec.pods, workload=tracked.spec.workload)
             tracked.given, tracked.spec = given, spec
         return tracked, trouble
-
-    def _new(
-        self, scaled_object: ScaledObject, given: TriggerSpec, pods: PodSelector | None
-    ) -> TrackedTrigger:
-        spec = given if pods is None else replace(given, pods=pods, workload=str(pods))
-        kept_bytes = _DECISION_BYTES + deep_size(spec)
-        needs = self._snapshots.needs(spec)
-        tracked = TrackedTrigger(scaled_object, given, spec, *needs, kept_bytes)
-        self.keep(tracked)
-        return tracked
 
     def keep(self, tracked: TrackedTrigger) -> None:
         """Begin the ten minutes of a trigger again: it is asked about now."""
