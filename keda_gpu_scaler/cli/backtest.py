@@ -25,7 +25,6 @@ from keda_gpu_scaler.workbench import check, local, manifest_files
 from keda_gpu_scaler.workbench.backtest import cases, episode, output
 from keda_gpu_scaler.workbench.backtest.advice import (
     Alternative,
-    Case,
     advise,
     alternatives,
     references,
@@ -222,19 +221,11 @@ def _jobs(options: Options, text: str, settings: Settings) -> list[Job]:
     jobs = []
     for trigger, (scaled_object, spec) in zip(triggers, parsed, strict=True):
         cases.refuse(trigger, spec, cases.unfit(spec, options.capacity))
-        limits = cases.limits_of(trigger.of)
-        stays = limits.goes_to_zero and not (spec.demand is not None and spec.demand.wakes)
-        case = Case(
-            spec=spec,
-            limits=limits.above_zero() if stays else limits,
-            metric_type=cases.metric_type_of(trigger),
-            start_seconds=start,
-            node_seconds=node,
-            loading=options.loading,
-        )
+        case = cases.case_of(trigger, spec, start, node, options.loading)
+        stays = case.keda.goes_to_zero and not (spec.demand is not None and spec.demand.wakes)
         others = tuple(
             [f"trigger {other.type}" for other in trigger.of.triggers if other is not trigger]
             + ["activationWorkload"] * (spec.neighbour is not None)
         )
-        jobs.append(Job(scaled_object, case, others, stays))
+        jobs.append(Job(scaled_object, case.above_zero() if stays else case, others, stays))
     return jobs

@@ -12,7 +12,6 @@ from keda_gpu_scaler import cli
 from keda_gpu_scaler.pb import externalscaler_pb2 as pb
 from keda_gpu_scaler.workbench.backtest.advice import Advice, Case
 from keda_gpu_scaler.workbench.backtest.output import Job, Result, write
-from keda_gpu_scaler.workbench.backtest.replay import Limits
 from keda_gpu_scaler.workbench.backtest.work import Work
 from testbed import triggers
 from tests.support import scalers
@@ -116,7 +115,7 @@ def test_episodes_are_printed_without_controls(
 def test_the_result_of_a_backtest_is_printed_without_controls(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    case = Case(spec=triggers.spec(), limits=Limits())
+    case = Case(spec=triggers.spec())
     job = Job(triggers.BERT, case, (f"trigger {HOSTILE}",), stays=False)
     result = Result(job, Work(0, [50.0]), [], [], Advice("Keep threshold 70."))
     write([result], price=None, html=None, as_json=False)

@@ -9,7 +9,7 @@ from benchmarks.drawings import Curve, Panel, picture, words
 from keda_gpu_scaler.spec.durations import DAY_SECONDS
 from keda_gpu_scaler.workbench.backtest.advice import Alternative, Case, percent, replay, share
 from keda_gpu_scaler.workbench.backtest.recipes import AVERAGE
-from keda_gpu_scaler.workbench.backtest.replay import Limits, clairvoyant
+from keda_gpu_scaler.workbench.backtest.replay import clairvoyant
 from keda_gpu_scaler.workbench.backtest.work import Work
 from keda_gpu_scaler.workbench.world.loop import STEP_SECONDS
 from testbed.triggers import spec
@@ -58,7 +58,7 @@ def servegen() -> Trace:
 def replayed(trace: Trace) -> str:
     """Return the replicas of this scaler, of the usual query and of foresight, under the work."""
     work = Work(0.0, trace.loads, replicas=[1], gpus=1)
-    case = Case(spec=spec(), limits=Limits().above_zero())
+    case = Case(spec=spec()).above_zero()
     outcomes = [
         ("clairvoyant", "l", clairvoyant(work, case.start_seconds)),
         ("threshold 70", "o", replay(case, work, Alternative("", THRESHOLD))),

@@ -2,14 +2,13 @@
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
-from keda_gpu_scaler.autoscaling.rules import MetricType
+from keda_gpu_scaler.autoscaling.rules import Hpa, Keda, MetricType
 from keda_gpu_scaler.spec.spec import TriggerSpec
 from keda_gpu_scaler.workbench.backtest.recipes import RECIPES, Recipe
 from keda_gpu_scaler.workbench.backtest.replay import (
-    Limits,
     Outcome,
     Replay,
     clairvoyant,
@@ -29,10 +28,12 @@ MOST_SEEN = 0.98
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """One workload: its trigger, the limits of its ScaledObject, and how its pods start."""
+    """One workload: its trigger, what scales it by its ScaledObject, and how its pods start."""
 
     spec: TriggerSpec
-    limits: Limits
+    hpa: Hpa = field(default_factory=Hpa)
+    keda: Keda = field(default_factory=Keda)
+    """Both before they have acted: each replay has its own."""
     metric_type: MetricType = MetricType.AVERAGE_VALUE
     start_seconds: float = 120.0
     node_seconds: float = 0.0
@@ -43,6 +44,11 @@ class Case:
     def key(self) -> str:
         """The key of the trigger that is tried."""
         return "demandThreshold" if self.spec.is_by_demand else "threshold"
+
+    def above_zero(self) -> "Case":
+        least = max(1, self.hpa.minimum)
+        keda = replace(self.keda, minimum=least, goes_to_zero=False)
+        return replace(self, hpa=replace(self.hpa, minimum=least), keda=keda)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,22 +78,21 @@ def replay(case: Case, work: Work, alternative: Alternative) -> Outcome:
 
     A recipe keeps one replica: its query says nothing at zero.
     """
-    spec, limits = case.spec, case.limits
-    demand = spec.demand
+    spec, demand = case.spec, case.spec.demand
     if demand is not None and demand.threshold is not None and spec.is_by_demand:
         demand = replace(demand, threshold=alternative.threshold)
     spec = replace(spec, threshold=alternative.threshold, demand=demand)
     if alternative.recipe is not None:
-        limits = limits.above_zero()
+        case = case.above_zero()
     first = next((replicas for replicas in work.replicas if replicas is not None), 1)
     return Replay(
         work,
         spec,
         recipe=alternative.recipe,
         metric_type=case.metric_type,
-        replicas=min(limits.maximum, max(limits.minimum, first)),
-        hpa=limits.hpa(),
-        keda=limits.keda(work.begin),
+        replicas=min(case.hpa.maximum, max(case.hpa.minimum, first)),
+        hpa=replace(case.hpa),
+        keda=replace(case.keda, last_active=work.begin),
         start_seconds=case.start_seconds,
         node_seconds=case.node_seconds,
         loading=case.loading,
@@ -141,11 +146,10 @@ def advise(
     if not within:
         best, least = min(ours, key=lambda pair: share(work, pair[1]))
         most = max(load or 0.0 for load in work.loads)
-        if most > CAPACITY * case.limits.maximum:
-            needed, maximum = math.ceil(most / CAPACITY), case.limits.maximum
+        if most > CAPACITY * case.hpa.maximum:
             return Advice(
-                f"No recommendation: the work needs up to {needed} replicas, and maxReplicaCount "
-                f"is {maximum}."
+                f"No recommendation: the work needs up to {math.ceil(most / CAPACITY)} replicas, "
+                f"and maxReplicaCount is {case.hpa.maximum}."
             )
         return Advice(
             f"No recommendation: no {case.key} keeps the overload within {bound} of the time; the "

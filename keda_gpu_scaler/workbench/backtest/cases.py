@@ -6,21 +6,16 @@ import msgspec
 
 from keda_gpu_scaler import errors
 from keda_gpu_scaler.autoscaling.api_objects import Behavior
-from keda_gpu_scaler.autoscaling.rules import CLUSTERS, MetricType, Tolerances
+from keda_gpu_scaler.autoscaling.rules import CLUSTERS, Hpa, Keda, MetricType, Tolerances
 from keda_gpu_scaler.spec.spec import GpuAggregation, Signal, TriggerSpec
 from keda_gpu_scaler.spec.workload import ScaleTarget
 from keda_gpu_scaler.workbench.backtest import episode
 from keda_gpu_scaler.workbench.backtest.advice import Alternative, Case, replay
-from keda_gpu_scaler.workbench.backtest.replay import Limits
 from keda_gpu_scaler.workbench.check.manifests import Manifest, Trigger
 
 _SHOW_FULL = frozenset({Signal.UTILIZATION, Signal.ENCODER, Signal.DECODER})
 """The signals that are at 100 % while there is more work than a GPU can do."""
 _BEHAVIOR = ("spec", "advanced", "horizontalPodAutoscalerConfig", "behavior")
-
-
-def metric_type_of(trigger: Trigger) -> MetricType:
-    return MetricType.AVERAGE_VALUE if trigger.average else MetricType.VALUE
 
 
 def refuse(trigger: Trigger, spec: TriggerSpec, others: Mapping[str, bool]) -> None:
@@ -61,9 +56,11 @@ def unfit(spec: TriggerSpec, capacity: float | None) -> dict[str, bool]:
     }
 
 
-def limits_of(manifest: Manifest) -> Limits:
-    """Read what a ScaledObject says of replicas; ValueError names what is wrong."""
-    node = manifest.node
+def case_of(
+    trigger: Trigger, spec: TriggerSpec, start_seconds: float, node_seconds: float, loading: float
+) -> Case:
+    """Return what a ScaledObject says of replicas; ValueError names what is wrong."""
+    manifest, node = trigger.of, trigger.of.node
     behavior, tolerances = None, CLUSTERS
     if (written := node.get(*_BEHAVIOR)) is not None:
         try:
@@ -72,13 +69,23 @@ def limits_of(manifest: Manifest) -> Limits:
             raise ValueError(f"{manifest.subject}: {'.'.join(_BEHAVIOR)}: {error}") from error
         tolerances = Tolerances.of(behavior)
     cooldown = node.integer("spec", "cooldownPeriod")
-    return Limits(
-        minimum=manifest.minimum,
-        maximum=manifest.maximum,
-        goes_to_zero=manifest.goes_to_zero,
-        cooldown_seconds=300 if cooldown is None else cooldown,
-        behavior=behavior,
-        tolerances=tolerances,
+    return Case(
+        spec=spec,
+        hpa=Hpa(
+            minimum=manifest.minimum,
+            maximum=manifest.maximum,
+            tolerances=tolerances,
+            behavior=behavior,
+        ),
+        keda=Keda(
+            minimum=manifest.minimum,
+            goes_to_zero=manifest.goes_to_zero,
+            cooldown_seconds=300 if cooldown is None else cooldown,
+        ),
+        metric_type=MetricType.AVERAGE_VALUE if trigger.average else MetricType.VALUE,
+        start_seconds=start_seconds,
+        node_seconds=node_seconds,
+        loading=loading,
     )
 
 
@@ -103,14 +110,7 @@ def run_episode(manifest: Manifest, triggers: list[Trigger]) -> tuple[str, list[
     needs_demand = spec.demand is not None and spec.demand.threshold is not None
     missing = f"Episode {name}: demand: expected it, because the trigger scales by it"
     refuse(trigger, spec, {missing: needs_demand and not parsed.work.demands})
-    case = Case(
-        spec=spec,
-        limits=limits_of(trigger.of),
-        metric_type=metric_type_of(trigger),
-        start_seconds=parsed.start_seconds,
-        node_seconds=parsed.node_seconds,
-        loading=parsed.loading,
-    )
+    case = case_of(trigger, spec, parsed.start_seconds, parsed.node_seconds, parsed.loading)
     outcome = replay(case, parsed.work, Alternative("", spec.threshold))
     wrong = [f"{place}: {failure}" for failure in episode.failures(parsed, outcome)]
     return f"{place}: {len(parsed.expectations)} times, replicas as expected", wrong

@@ -9,8 +9,7 @@ from dataclasses import dataclass, field, replace
 from itertools import accumulate, pairwise
 from typing import NamedTuple
 
-from keda_gpu_scaler.autoscaling.api_objects import Behavior
-from keda_gpu_scaler.autoscaling.rules import CLUSTERS, Hpa, Keda, Metric, MetricType, Tolerances
+from keda_gpu_scaler.autoscaling.rules import Metric, MetricType
 from keda_gpu_scaler.decision import activation
 from keda_gpu_scaler.decision.decision import (
     Asking,
@@ -38,38 +37,6 @@ QUERIED_SECONDS = 2.0
 """A snapshot is queried so much later than the instant that it is about."""
 _FORGET_SECONDS = 120.0
 """How long a pod that is gone can matter, beyond the reach of the samples."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
-    """What a ScaledObject says of replicas, beside its trigger."""
-
-    minimum: int = 0
-    maximum: int = 100
-    goes_to_zero: bool = True
-    """By minReplicaCount or idleReplicaCount."""
-    cooldown_seconds: float = 300
-    behavior: Behavior | None = None
-    tolerances: Tolerances = CLUSTERS
-
-    def above_zero(self) -> "Limits":
-        return replace(self, minimum=max(1, self.minimum), goes_to_zero=False)
-
-    def hpa(self) -> Hpa:
-        return Hpa(
-            minimum=self.minimum,
-            maximum=self.maximum,
-            tolerances=self.tolerances,
-            behavior=self.behavior,
-        )
-
-    def keda(self, last_active: float) -> Keda:
-        return Keda(
-            minimum=self.minimum,
-            goes_to_zero=self.goes_to_zero,
-            cooldown_seconds=self.cooldown_seconds,
-            last_active=last_active,
-        )
 
 
 class Outcome(NamedTuple):

@@ -2,15 +2,14 @@
 
 import pytest
 
+from keda_gpu_scaler.autoscaling.rules import Hpa
 from keda_gpu_scaler.workbench.backtest.advice import Case, advise, alternatives, references, replay
-from keda_gpu_scaler.workbench.backtest.replay import Limits, Outcome
+from keda_gpu_scaler.workbench.backtest.replay import Outcome
 from keda_gpu_scaler.workbench.backtest.work import Work
 from testbed.triggers import demanding, spec
 
-CASE = Case(spec=spec(), limits=Limits(minimum=1, maximum=20, goes_to_zero=False))
-BY_DEMAND = Case(
-    spec=demanding("sum(requests)", threshold="", demandThreshold="10"), limits=Limits()
-)
+CASE = Case(spec=spec(), hpa=Hpa(maximum=20)).above_zero()
+BY_DEMAND = Case(spec=demanding("sum(requests)", threshold="", demandThreshold="10"))
 HOUR = [50.0] * 240
 
 
