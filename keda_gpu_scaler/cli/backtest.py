@@ -1,7 +1,6 @@
 """`keda-gpu-scaler backtest`: replay recorded load under other thresholds, recipes and sizes."""
 
 import asyncio
-import contextlib
 import dataclasses
 import functools
 import math
@@ -31,7 +30,7 @@ from keda_gpu_scaler.workbench.backtest.advice import (
     replay,
 )
 from keda_gpu_scaler.workbench.backtest.output import Job, Result
-from keda_gpu_scaler.workbench.backtest.past import CHUNK_SECONDS, PastReader
+from keda_gpu_scaler.workbench.backtest.past import CHUNK_SECONDS, read_past
 from keda_gpu_scaler.workbench.backtest.recorded import Chunk, work_of
 from keda_gpu_scaler.workbench.backtest.replay import Outcome
 from keda_gpu_scaler.workbench.backtest.work import Work
@@ -153,11 +152,8 @@ async def replayed(options: Options, text: str) -> list[Result]:
             name = str(job.scaled_object)
             task = progress.add_task(f"{name}: read {options.since}", total=1.0)
             try:
-                reading = PastReader(job.case.spec, settings, cache)
-                async with contextlib.aclosing(reading) as reader:
-                    chunks = await reader.read(
-                        seconds, functools.partial(_show_part, progress, task)
-                    )
+                tell = functools.partial(_show_part, progress, task)
+                chunks = await read_past(job.case.spec, settings, cache, seconds, tell)
             except (errors.SourceError, errors.SettingsError, OSError) as error:
                 message = f"{name}: source {job.case.spec.source}: {error}"
                 raise flags.failure(message) from error

@@ -23,31 +23,47 @@ async def pause() -> None:
     await asyncio.sleep(0.5)
 
 
-class PastReader:
-    """Reads one trigger's past from the source that it names."""
+async def read_past(
+    spec: TriggerSpec,
+    settings: Settings,
+    cache: Cache[Chunk],
+    seconds: float,
+    tell: Callable[[float], None],
+) -> list[Chunk]:
+    """Return the last whole hours of a trigger, and this one so far, from the source it names.
 
-    def __init__(self, spec: TriggerSpec, settings: Settings, cache: Cache[Chunk]) -> None:
-        """Read from its source; SettingsError: that has no past."""
-        self._spec, self._cache, source = spec, cache, settings.sources[spec.source]
-        demand = None if spec.demand is None else spec.demand.text
-        signal = spec.signal, spec.profile, spec.gpu_aggregation, spec.query
-        what = repr((source, spec.pods, *signal, demand))
-        self._key = hashlib.sha256(what.encode()).hexdigest()[:16]
-        if not isinstance(source, PrometheusSettings):
-            message = f"source {spec.source} shows only the present: expected a Prometheus"
-            raise errors.SettingsError(message)
-        client = PrometheusClient(spec.source, source, before_query=pause)
-        if source.is_per_namespace:
-            client = client.within(spec.pods.namespace)
-        self._source = PrometheusSource(client)
+    `tell` gets the part that is done. SettingsError: the source has no past. SourceError: it does
+    not answer.
+    """
+    source, demand = (
+        settings.sources[spec.source],
+        None if spec.demand is None else spec.demand.text,
+    )
+    signal = spec.signal, spec.profile, spec.gpu_aggregation, spec.query
+    what = repr((source, spec.pods, *signal, demand))
+    key = hashlib.sha256(what.encode()).hexdigest()[:16]
+    if not isinstance(source, PrometheusSettings):
+        message = f"source {spec.source} shows only the present: expected a Prometheus"
+        raise errors.SettingsError(message)
+    client = PrometheusClient(spec.source, source, before_query=pause)
+    if source.is_per_namespace:
+        client = client.within(spec.pods.namespace)
+    past = PrometheusSource(client)
 
-    async def aclose(self) -> None:
-        await self._source.close()
+    async def fetch(at: float) -> Chunk:
+        span_seconds = at - _begin(at)
+        query = replace(snapshot_query_of(spec, STEP_SECONDS), span_seconds=span_seconds)
+        observation, demands = await past.past(query, at, STEP_SECONDS), None
+        if demand is not None:
+            demands = await past.past_numbers(demand, span_seconds, at, STEP_SECONDS)
+        chunk = chunk_of(spec, observation, demands)
+        if span_seconds == CHUNK_SECONDS and any(chunk.covered):
+            cache.add(key, chunk)
+        return chunk
 
-    async def read(self, seconds: float, tell: Callable[[float], None]) -> list[Chunk]:
-        """Return the last whole hours, and this one so far; `tell` gets the part that is done."""
-        await self._source.synchronize()
-        newest = self._source.instant() // STEP_SECONDS * STEP_SECONDS
+    try:
+        await past.synchronize()
+        newest = past.instant() // STEP_SECONDS * STEP_SECONDS
         end = newest // CHUNK_SECONDS * CHUNK_SECONDS
         hours = range(max(1, int(seconds // CHUNK_SECONDS)))
         ends = dict.fromkeys([newest, *(end - number * CHUNK_SECONDS for number in hours)])
@@ -55,30 +71,18 @@ class PastReader:
         blind, knows_jobs = list[float](), False
         # The newest hours first: they show which exporters and scrape jobs there are.
         for number, at in enumerate(ends, 1):
-            chunk = self._cache.get(self._key, _begin(at) + STEP_SECONDS)
+            chunk = cache.get(key, _begin(at) + STEP_SECONDS)
             if chunk is None:
-                chunk = await self._fetch(at)
+                chunk = await fetch(at)
                 knows_jobs = knows_jobs or any(chunk.covered)
                 blind += [] if knows_jobs else [at]
             chunks[at] = chunk
             tell(number / len(ends))
         for at in blind if knows_jobs else ():  # it may be covered by the jobs that are known now
-            chunks[at] = await self._fetch(at)
+            chunks[at] = await fetch(at)
         return [chunks[at] for at in sorted(chunks)]
-
-    async def _fetch(self, at: float) -> Chunk:
-        spec, span_seconds = self._spec, at - _begin(at)
-        snapshot_query = replace(snapshot_query_of(spec, STEP_SECONDS), span_seconds=span_seconds)
-        observation = await self._source.past(snapshot_query, at, STEP_SECONDS)
-        demands = None
-        if spec.demand is not None:
-            demands = await self._source.past_numbers(
-                spec.demand.text, span_seconds, at, STEP_SECONDS
-            )
-        chunk = chunk_of(spec, observation, demands)
-        if span_seconds == CHUNK_SECONDS and any(chunk.covered):
-            self._cache.add(self._key, chunk)
-        return chunk
+    finally:
+        await past.close()
 
 
 def _begin(at: float) -> float:
