@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import ParamSpec, TypeVar
 
 from keda_gpu_scaler.autoscaling.rules import Metric, MetricType
-from keda_gpu_scaler.decision.decision import Decision
+from keda_gpu_scaler.decision.decision import Decision, State
 from keda_gpu_scaler.errors import UnknownLoadError
 from keda_gpu_scaler.evaluator.evaluator import Evaluator
 from keda_gpu_scaler.evaluator.ports import Samples
@@ -16,7 +16,7 @@ from keda_gpu_scaler.snapshot.evidence import EvidenceSource
 from keda_gpu_scaler.spec.spec import TriggerSpec
 from keda_gpu_scaler.spec.workload import Owner
 from keda_gpu_scaler.workbench.backtest.recipes import Recipe
-from keda_gpu_scaler.workbench.world.loop import NEVER, STEP_SECONDS, ClosedLoop
+from keda_gpu_scaler.workbench.world.loop import CAPACITY, NEVER, STEP_SECONDS, ClosedLoop
 from testbed.loops.api import Api
 from testbed.loops.dialects import Dialect
 from testbed.loops.monitoring import Monitoring
@@ -26,6 +26,8 @@ from testbed.triggers import BERT, spec
 BEGIN = 100_020.0
 HPA_SECONDS = 30.0
 """The deadline of the HPA's calls."""
+QUERY_FAILED = Decision(state=State.UNKNOWN, reason="the query failed", value=None, active=None)
+"""What KEDA gets of a recipe while Prometheus is away."""
 P = ParamSpec("P")
 T = TypeVar("T")
 
@@ -84,11 +86,17 @@ class Loop(ClosedLoop[SimPod]):
     """Is told of each decision and of the deadline of the call, at the time of the call."""
     trigger: TriggerSpec = field(default_factory=spec)
     decisions: list[Decision] = field(default_factory=list)
+    averaged: bool = field(default=False, kw_only=True)
+    """The exporters show averages; otherwise what they see at one moment."""
+    queues: bool = field(default=False, kw_only=True)
+    """Work beyond the replicas' capacity is done later."""
     begin: float = field(default=BEGIN, kw_only=True)
     """Its steps follow from here, and scrapes and what exporters read are at times of their own."""
     monitoring: Monitoring = field(init=False)
     first: Evaluator = field(init=False)
     second: Evaluator = field(init=False)
+    _waiting: float = field(default=0.0, init=False)
+    """Work not done yet, in percent of a replica for one second."""
 
     def __post_init__(self) -> None:
         """Begin with pods that have been Ready for an hour."""
@@ -242,6 +250,18 @@ class Loop(ClosedLoop[SimPod]):
     def _weight(self, pod: SimPod) -> float:
         return self.weight(pod.number)
 
+    def _share(self, now: float, working: int) -> float:
+        times = range(int(now), int(now) - (self.collect_seconds if self.averaged else 1), -1)
+        return sum(self._busy(time, working) for time in times) / len(times)
+
+    def _busy(self, now: float, working: int) -> float:
+        """Return how busy each replica is that works, in percent, by the work and what waits."""
+        work = self.offered(now - self.begin) + self._waiting / self.collect_seconds
+        self._waiting = (
+            max(0.0, work - CAPACITY * working) * self.collect_seconds if self.queues else 0.0
+        )
+        return min(CAPACITY, work / max(1, working))
+
     def _count(self) -> None:
         """Let the router count what there is now."""
         demand, now = self.demand, self.clock - self.begin
@@ -249,7 +269,8 @@ class Loop(ClosedLoop[SimPod]):
 
     async def _decided(self, timeout_seconds: float | None) -> Decision:
         if self.recipe is not None:
-            return self.recipe.decided(self.monitoring.shown())
+            shown = self.monitoring.shown()
+            return QUERY_FAILED if shown is None else self.recipe.decided(shown)
         decided = await self.first.evaluate(BERT, self.trigger, timeout_seconds)
         if self.shares_calls is None:
             return decided

@@ -3,7 +3,7 @@
 Pure.
 
 The trigger has KEDA's defaults: an empty answer is 0 (`ignoreNullValues`), and anything above 0 is
-active. A query that fails is an error.
+active.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -21,10 +21,8 @@ class Recipe:
     aggregate: Callable[[Sequence[float]], float]
     metric_type: MetricType
 
-    def decided(self, shown: Sequence[float] | None) -> Decision:
-        """Return KEDA's answer for what exporters show now; None: Prometheus is away."""
-        if shown is None:
-            return Decision(state=State.UNKNOWN, reason="the query failed", value=None, active=None)
+    def decided(self, shown: Sequence[float]) -> Decision:
+        """Return KEDA's answer for what exporters show now."""
         value = self.aggregate(shown) if shown else 0.0
         return Decision(
             state=State.MEASURED, reason=f"the query gives {value}", value=value, active=value > 0

@@ -83,10 +83,6 @@ class ClosedLoop(Generic[R]):
     grace_seconds: float = 30.0
     collect_seconds: int = COLLECT_SECONDS
     """How often the exporters read their GPUs."""
-    averaged: bool = False
-    """The exporters show averages; otherwise what they see at one moment."""
-    queues: bool = False
-    """Work beyond the replicas' capacity is done later."""
     seed: int = 0
     """Of how long each start takes and how the work is spread; 0: all alike."""
     hpa: Hpa = field(default_factory=lambda: Hpa(maximum=20))
@@ -103,8 +99,6 @@ class ClosedLoop(Generic[R]):
     _extra: int = field(default=0, init=False)
     """The pods beyond those wanted, in a rolling update."""
     _chance: random.Random = field(init=False)
-    _waiting: float = field(default=0.0, init=False)
-    """Work not done yet, in percent of a replica for one second."""
 
     def __post_init__(self) -> None:
         self.clock = self.begin
@@ -176,8 +170,7 @@ class ClosedLoop(Generic[R]):
 
     def _read(self, now: int) -> None:
         working = self._working(now)
-        times = range(now, now - (self.collect_seconds if self.averaged else 1), -1)
-        share = sum(self._share(time, len(working)) for time in times) / len(times)
+        share = self._share(now, len(working))
         weights = sum(map(self._weight, working)) or 1.0
         for pod in self.pods:
             own = share if share >= CAPACITY else share * self._spread(0.05)
@@ -195,8 +188,4 @@ class ClosedLoop(Generic[R]):
 
     def _share(self, now: float, working: int) -> float:
         """Return how busy each replica is that works, in percent."""
-        work = self.offered(now - self.begin) + self._waiting / self.collect_seconds
-        self._waiting = (
-            max(0.0, work - CAPACITY * working) * self.collect_seconds if self.queues else 0.0
-        )
-        return min(CAPACITY, work / max(1, working))
+        return min(CAPACITY, self.offered(now - self.begin) / max(1, working))
