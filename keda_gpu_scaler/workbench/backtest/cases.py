@@ -11,11 +11,10 @@ from keda_gpu_scaler.spec.spec import GpuAggregation, Signal, TriggerSpec
 from keda_gpu_scaler.spec.workload import ScaleTarget
 from keda_gpu_scaler.workbench.backtest import episode
 from keda_gpu_scaler.workbench.backtest.advice import Alternative, Case, replay
-from keda_gpu_scaler.workbench.check.manifests import Manifest, Trigger
+from keda_gpu_scaler.workbench.check.manifests import BEHAVIOR, Manifest, Trigger
 
 _SHOW_FULL = frozenset({Signal.UTILIZATION, Signal.ENCODER, Signal.DECODER})
 """The signals that are at 100 % while there is more work than a GPU can do."""
-_BEHAVIOR = ("spec", "advanced", "horizontalPodAutoscalerConfig", "behavior")
 
 
 def refuse(trigger: Trigger, spec: TriggerSpec, others: Mapping[str, bool]) -> None:
@@ -62,11 +61,11 @@ def case_of(
     """Return what a ScaledObject says of replicas; ValueError names what is wrong."""
     manifest, node = trigger.of, trigger.of.node
     behavior, tolerances = None, CLUSTERS
-    if (written := node.get(*_BEHAVIOR)) is not None:
+    if (written := node.get(*BEHAVIOR)) is not None:
         try:
             behavior = msgspec.convert(written.plain, Behavior, strict=False)
         except msgspec.ValidationError as error:
-            raise ValueError(f"{manifest.subject}: {'.'.join(_BEHAVIOR)}: {error}") from error
+            raise ValueError(f"{manifest.subject}: {'.'.join(BEHAVIOR)}: {error}") from error
         tolerances = Tolerances.of(behavior)
     cooldown = node.integer("spec", "cooldownPeriod")
     return Case(

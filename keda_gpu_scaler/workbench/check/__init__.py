@@ -22,7 +22,7 @@ from typing import NamedTuple
 from keda_gpu_scaler.errors import Mistake
 from keda_gpu_scaler.spec.spec import ScaledObject, TriggerSpec
 from keda_gpu_scaler.trigger.access import Access
-from keda_gpu_scaler.trigger.keys import FROM_ENV
+from keda_gpu_scaler.trigger.keys import FROM_ENV, KEYS
 from keda_gpu_scaler.workbench.check import demands, documents, fields, scaling, schema
 from keda_gpu_scaler.workbench.check.findings import Check, Finding, Rule, Severity, Wrong
 from keda_gpu_scaler.workbench.check.manifests import Manifest, Trigger, manifests
@@ -56,7 +56,6 @@ OF_TRIGGERS = (
     Rule("wrong-type", _ERROR, "a value of another type, such as a number for a string"),
     Rule("unknown-value", _ERROR, "a trigger type, or another word, that KEDA does not have"),
     Rule("refused-value", _ERROR, "a field that is missing, or a value out of its limits"),
-    _rule(_ERROR, schema.other_type, "this scaler's keys in a trigger of another type"),
     _rule(_ERROR, schema.other_type, "this scaler's keys in a trigger of another type"),
     # The scaler's own parser finds these.
     Rule("unknown-key", _ERROR, "a key of the trigger that does not exist"),
@@ -232,7 +231,16 @@ def _ignored_by_line(text: str) -> dict[int, frozenset[str]]:
 
 def refused(trigger: Trigger, mistakes: Iterable[Mistake]) -> Iterator[Finding]:
     """Yield a finding for each mistake of a trigger, where its key is."""
-    for rule_name, wrong in fields.refused(trigger, mistakes):
+    for mistake in mistakes:
+        rule_name = "unknown-key"
+        if not mistake.key or mistake.key.removesuffix(FROM_ENV) in KEYS:
+            is_given = not mistake.key or mistake.key in trigger.metadata
+            rule_name = "wrong-value" if is_given else "missing-key"
+        end = "" if mistake.advice.endswith("?") else "."
+        fix = f"{mistake.advice[:1].upper()}{mistake.advice[1:]}{end}"
+        if fields.TYPESET.search(mistake.key + trigger.metadata.get(mistake.key, "")):
+            fix = "Write plain quotes and spaces: curly and no-break ones are a part of the text."
+        wrong = Wrong(trigger.place(mistake.key), f"The scaler refuses {mistake.what}", fix)
         yield as_finding(rule_name, trigger.of, wrong)
 
 

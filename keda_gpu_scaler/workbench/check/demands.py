@@ -191,9 +191,8 @@ def fraction_for_percent(manifest: Manifest) -> Iterator[Wrong]:
 
 def percentages(manifest: Manifest) -> Iterator[tuple[Trigger, TriggerSpec]]:
     """Yield the triggers with a threshold in percent of a GPU that KEDA uses."""
-    for trigger in manifest.ours if not manifest.formula else ():
-        spec = trigger.spec
-        if spec is not None and spec.query is None and spec.unit == "%":
+    for trigger, spec in manifest.specs if not manifest.formula else ():
+        if spec.query is None and spec.unit == "%":
             yield trigger, spec
 
 

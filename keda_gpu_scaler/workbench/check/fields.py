@@ -7,18 +7,17 @@ contain.
 """
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 from keda_gpu_scaler import errors
-from keda_gpu_scaler.errors import Mistake
 from keda_gpu_scaler.spec.spec import OnUnknown
 from keda_gpu_scaler.spec.workload import Kind, PodPattern
-from keda_gpu_scaler.trigger.keys import FROM_ENV, KEYS
+from keda_gpu_scaler.trigger.keys import FROM_ENV
+from keda_gpu_scaler.workbench.check.demands import DEMANDS
 from keda_gpu_scaler.workbench.check.documents import shown
 from keda_gpu_scaler.workbench.check.findings import Wrong
 from keda_gpu_scaler.workbench.check.manifests import OUR_NAME, Manifest, Trigger
 
-_DEMANDS = frozenset({"demandQuery", "demandPreset"})
 _APPS = "apps/v1"
 """Where KEDA looks for a scale target without apiVersion."""
 _OTHERS = {
@@ -39,7 +38,7 @@ _OF_APPS = ("Deployment", "StatefulSet", "ReplicaSet")
 _HTTP_PORT, _HTTP_SERVICE = "8080", "-http"
 """Of the chart's Service for people."""
 
-_TYPESET = re.compile("[\u00a0\u2018-\u201f\u200b\u202f]")
+TYPESET = re.compile("[\u00a0\u2018-\u201f\u200b\u202f]")
 """What word processors and web pages write for quotes and spaces."""
 _PLAIN_NAME = re.compile("[a-z0-9.-]+")
 _GLOB = re.compile("[a-z0-9-](?:[*]|[?][?]|[?]$)")
@@ -47,24 +46,9 @@ _POD_SUFFIXES = {"deployment": "-5d8f7c9b4d-x2x7z", "statefulset": "-0"}
 """What follows the name in that of a pod."""
 
 
-def refused(trigger: Trigger, mistakes: Iterable[Mistake]) -> Iterator[tuple[str, Wrong]]:
-    """Yield the name of the rule and what is wrong for each mistake, where its key is."""
-    for mistake in mistakes:
-        rule = "unknown-key"
-        if not mistake.key or mistake.key.removesuffix(FROM_ENV) in KEYS:
-            is_given = not mistake.key or mistake.key in trigger.metadata
-            rule = "wrong-value" if is_given else "missing-key"
-        end = "" if mistake.advice.endswith("?") else "."
-        fix = f"{mistake.advice[:1].upper()}{mistake.advice[1:]}{end}"
-        if _TYPESET.search(mistake.key + trigger.metadata.get(mistake.key, "")):
-            fix = "Write plain quotes and spaces: curly and no-break ones are a part of the text."
-        yield rule, Wrong(trigger.place(mistake.key), f"The scaler refuses {mistake.what}", fix)
-
-
 def doubtful_value(manifest: Manifest) -> Iterator[Wrong]:
-    for trigger in manifest.ours:
-        spec = trigger.spec
-        if spec is None or (spec.unit == "%" and spec.threshold <= 1 and not manifest.formula):
+    for trigger, spec in manifest.specs:
+        if spec.unit == "%" and spec.threshold <= 1 and not manifest.formula:
             continue  # that is another rule's, and the cause
         for warning in spec.warnings:
             # Every warning begins with the key that it is about.
@@ -127,7 +111,7 @@ def modifiers_with_demand(manifest: Manifest) -> Iterator[Wrong]:
     for trigger in manifest.ours if manifest.formula else ():
         if trigger.for_formula or (trigger.spec is not None and trigger.spec.is_by_demand):
             continue  # its number says whether it is active, or it has no other number
-        keys = [key for key in trigger.metadata if key.removesuffix(FROM_ENV) in _DEMANDS]
+        keys = [key for key in trigger.metadata if key.removesuffix(FROM_ENV) in DEMANDS]
         if keys:
             why = (
                 "with scalingModifiers KEDA uses one number of each trigger and ignores its "
@@ -178,7 +162,7 @@ def wrong_address(manifest: Manifest) -> Iterator[Wrong]:
             why = "scalerAddress is the scaler's HTTP port, which does not answer KEDA"
         elif not (host or is_tls or trigger.node.has("authenticationRef")):  # it may bring a CA
             why = "scalerAddress has no port, and gRPC then uses 443"
-        elif _TYPESET.search(address):
+        elif TYPESET.search(address):
             why = "scalerAddress has a curly quote or a no-break space in it"
         else:
             continue
@@ -230,10 +214,9 @@ def wide_pod_pattern(manifest: Manifest) -> Iterator[Wrong]:
 
 
 def _patterns(manifest: Manifest) -> Iterator[tuple[Trigger, PodPattern]]:
-    for trigger in manifest.ours:
-        pods = None if trigger.spec is None else trigger.spec.pods
-        if isinstance(pods, PodPattern) and "podPattern" in trigger.metadata:
-            yield trigger, pods
+    for trigger, spec in manifest.specs:
+        if isinstance(spec.pods, PodPattern) and "podPattern" in trigger.metadata:
+            yield trigger, spec.pods
 
 
 def idle_replicas(manifest: Manifest) -> Iterator[Wrong]:

@@ -18,6 +18,7 @@ from keda_gpu_scaler.workbench.check import formulas
 from keda_gpu_scaler.workbench.check.documents import Entry, Node, Position, shown
 
 MODIFIERS = ("spec", "advanced", "scalingModifiers")
+BEHAVIOR = ("spec", "advanced", "horizontalPodAutoscalerConfig", "behavior")
 EXTERNAL = frozenset({"external", "external-push"})
 OUR_NAME = "gpu-scaler"
 _OUR_KEYS = frozenset(
@@ -94,6 +95,11 @@ class Manifest:
     @cached_property
     def ours(self) -> "tuple[Trigger, ...]":
         return tuple(trigger for trigger in self.triggers if trigger.is_ours)
+
+    @property
+    def specs(self) -> "Iterator[tuple[Trigger, TriggerSpec]]":
+        """The triggers for this scaler that it would accept, and what they ask for."""
+        return ((trigger, trigger.spec) for trigger in self.ours if trigger.spec is not None)
 
     @property
     def is_whole(self) -> bool:

@@ -21,9 +21,8 @@ from keda_gpu_scaler.trigger.metadata import IDLE_PERCENT
 from keda_gpu_scaler.workbench.check import demands, formulas, readings
 from keda_gpu_scaler.workbench.check.documents import shown
 from keda_gpu_scaler.workbench.check.findings import Wrong
-from keda_gpu_scaler.workbench.check.manifests import MODIFIERS, Manifest, Trigger
+from keda_gpu_scaler.workbench.check.manifests import BEHAVIOR, MODIFIERS, Manifest, Trigger
 
-_BEHAVIOR = ("spec", "advanced", "horizontalPodAutoscalerConfig", "behavior")
 _MOST_OF_A_GPU = {Signal.MEMORY_USED: 300 * 1024, Signal.POWER: 1500, Signal.TEMPERATURE: 110}
 """More than any GPU of 2026 has, draws or survives; MiB, watts and degrees."""
 _MOST_GPUS = 16
@@ -133,9 +132,8 @@ def formula_inactive(manifest: Manifest) -> Iterator[Wrong]:
     formula, written = manifest.formula, manifest.node.text(*MODIFIERS, "activationTarget")
     target = float(written) if _NUMBER.fullmatch(written) else 0.0
     idle = dict.fromkeys(formulas.names(formula), 0.0)
-    for trigger in manifest.ours if formula and manifest.goes_to_zero else ():
-        spec = trigger.spec
-        if spec is None or not spec.for_formula or trigger.name not in idle:
+    for trigger, spec in manifest.specs if formula and manifest.goes_to_zero else ():
+        if not spec.for_formula or trigger.name not in idle:
             continue
         value = formulas.value(formula, idle | {trigger.name: spec.threshold})
         if value is not None and round(value, 3) <= target:  # KEDA counts in thousandths
@@ -175,12 +173,11 @@ def threshold_out_of_reach(manifest: Manifest) -> Iterator[Wrong]:
     # One replica needs no reach, and with a formula KEDA compares that with its own target.
     if manifest.maximum == 1 or manifest.formula:
         return
-    text = manifest.node.text(*_BEHAVIOR, "scaleUp", "tolerance")
+    text = manifest.node.text(*BEHAVIOR, "scaleUp", "tolerance")
     tolerance = float(text) if _NUMBER.fullmatch(text) else load.TOLERANCE
-    for trigger in manifest.ours:
-        spec = trigger.spec
+    for trigger, spec in manifest.specs:
         # Beside a demand that scales, GPUs that never call for a replica let it decide alone.
-        if spec is None or (spec.demand is not None and spec.demand.threshold is not None):
+        if spec.demand is not None and spec.demand.threshold is not None:
             continue
         usual = 100.0 if spec.signal.is_percentage else math.inf
         most = _MOST_OF_A_GPU.get(spec.signal, usual)
@@ -219,15 +216,11 @@ def zero_for_unknown(manifest: Manifest) -> Iterator[Wrong]:
 
 
 def short_stabilization(manifest: Manifest) -> Iterator[Wrong]:
-    scale_down = manifest.node.block(*_BEHAVIOR, "scaleDown")
+    scale_down = manifest.node.block(*BEHAVIOR, "scaleDown")
     stabilization = scale_down.integer("stabilizationWindowSeconds")
     if stabilization is None:
         stabilization = _STABILIZATION_SECONDS
-    windows = [
-        trigger.spec.window_seconds
-        for trigger in manifest.ours
-        if trigger.spec is not None and not trigger.spec.is_by_demand
-    ]
+    windows = [spec.window_seconds for _, spec in manifest.specs if not spec.is_by_demand]
     never = manifest.minimum == manifest.maximum or scale_down.text("selectPolicy") == "Disabled"
     if not windows or never:
         return
@@ -267,8 +260,8 @@ def _other_workloads(manifest: Manifest) -> Iterator[tuple[Workload, Wrong]]:
         kind = workload.parse_kind(scaled.text("kind") or "Deployment")
     except ValueError:
         return
-    for trigger in manifest.ours:
-        measured = None if trigger.spec is None else trigger.spec.pods
+    for trigger, spec in manifest.specs:
+        measured = spec.pods
         if not isinstance(measured, Workload) or manifest.namespace != measured.namespace:
             continue
         is_another = (kind, name) != (measured.kind, measured.name)
@@ -319,7 +312,7 @@ def push_without_signal(manifest: Manifest) -> Iterator[Wrong]:
 def _demands(trigger: Trigger) -> str:
     """Return the key of a trigger's demand; empty: it has none."""
     keys = {key.removesuffix(FROM_ENV) for key in trigger.metadata}
-    return next((key for key in ("demandPreset", "demandQuery") if key in keys), "")
+    return next((key for key in demands.DEMANDS if key in keys), "")
 
 
 def _sleeps_for_good(manifest: Manifest) -> bool:
@@ -386,7 +379,7 @@ def short_cooldown(manifest: Manifest) -> Iterator[Wrong]:
 
 
 def _sleeping(manifest: Manifest) -> Iterator[tuple[Trigger, TriggerSpec]]:
-    for trigger in manifest.ours if manifest.goes_to_zero else ():
+    for trigger, spec in manifest.specs if manifest.goes_to_zero else ():
         # With a formula KEDA ignores whether a trigger is active, unless its number says so.
-        if trigger.spec is not None and (trigger.for_formula or not manifest.formula):
-            yield trigger, trigger.spec
+        if trigger.for_formula or not manifest.formula:
+            yield trigger, spec
