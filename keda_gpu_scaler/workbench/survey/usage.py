@@ -9,6 +9,7 @@ import math
 import re
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from statistics import mean
 from typing import NamedTuple
@@ -109,54 +110,42 @@ def used_by(pod: PodKey, links: Links) -> Used:
 
 
 def stretches(
-    observation: Observation, there: Mapping[PodKey, Collection[float]], links: Links
+    observation: Observation, there: Mapping[PodKey, AbstractSet[float]], links: Links
 ) -> dict[str, Stretch]:
     """Return what each workload did; `there` are the times at which a pod is known to run."""
-    instants = observation.instants
-    at_step = {at: step for step, at in enumerate(instants)}
-    shown: dict[PodKey, dict[int, dict[str, float]]] = defaultdict(lambda: defaultdict(dict))
-    refused: dict[PodKey, set[int]] = defaultdict(set)
+    shown: dict[PodKey, dict[float, dict[str, float]]] = defaultdict(lambda: defaultdict(dict))
+    refused: dict[PodKey, set[float]] = defaultdict(set)
     for series in observation.series:
         pod = series.namespace, series.pod
-        refused[pod].update(at_step[at] for at in set(series.present) - set(series.times))
-        by_step = shown[pod]
+        refused[pod].update(set(series.present) - set(series.times))
+        by_time = shown[pod]
         for at, value in zip(series.times, series.values, strict=True):
             # By name: while an exporter is replaced, two targets show the same GPU.
-            by_step[at_step[at]][series.gpu] = value
+            by_time[at][series.gpu] = value
     groups: dict[Used, list[PodKey]] = defaultdict(list)
     for pod in shown.keys() | there.keys():
         groups[used_by(pod, links)].append(pod)
-    lists = [
-        (at // LIST_SECONDS * LIST_SECONDS, math.ceil(at / LIST_SECONDS) * LIST_SECONDS)
-        for at in instants
-    ]
+    lists = {
+        at: {at // LIST_SECONDS * LIST_SECONDS, math.ceil(at / LIST_SECONDS) * LIST_SECONDS}
+        for at in observation.instants
+    }
     found = {}
     for used, pods in groups.items():
-        states = []
+        states, loads = [], list[list[float]]()
         for pod in pods:
-            listed = there.get(pod, ())
-            between = [before in listed and after in listed for before, after in lists]
-            states.append(_states(shown.get(pod, {}), refused.get(pod, ()), between))
-        loads = [
-            list(gpus.values())
-            for pod in pods
-            for step, gpus in shown.get(pod, {}).items()
-            if step not in refused[pod]
-        ]
+            listed, unknown = there.get(pod, frozenset()), refused[pod]
+            known = {at: [*gpus.values()] for at, gpus in shown[pod].items() if at not in unknown}
+            loads += known.values()
+            states.append(
+                [
+                    _state(known[at])
+                    if at in known
+                    else (UNKNOWN if at in unknown or beside <= listed else ABSENT)
+                    for at, beside in lists.items()
+                ]
+            )
         found["/".join(used)] = _stretch(states, loads)
     return found
-
-
-def _states(
-    shown: Mapping[int, Mapping[str, float]], refused: Collection[int], there: Sequence[bool]
-) -> list[str]:
-    """Return what a pod is at each step."""
-    states = [UNKNOWN if is_there else ABSENT for is_there in there]
-    for step, gpus in shown.items():
-        states[step] = _state(gpus.values())
-    for step in refused:
-        states[step] = UNKNOWN
-    return states
 
 
 def _state(loads: Collection[float]) -> str:

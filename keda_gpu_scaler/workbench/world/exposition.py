@@ -58,8 +58,12 @@ _FIELDS = (
 
 
 def gpu_page(gpus: Iterable[SimulatedGpu]) -> bytes:
-    labelled = [(_labels(gpu), gpu) for gpu in gpus]
-    return text(family(field, labelled) for field in _FIELDS)
+    metrics = {field: GaugeMetricFamily(field.name, field.help) for field in _FIELDS}
+    for gpu in gpus:
+        labels = _labels(gpu)
+        for field, metric in metrics.items():
+            metric.add_sample(field.name, labels, field.value(gpu))
+    return _text(metrics.values())
 
 
 def router_page(cluster: Cluster) -> bytes:
@@ -67,7 +71,7 @@ def router_page(cluster: Cluster) -> bytes:
     metric = GaugeMetricFamily(ROUTER_METRIC, help_text, labels=["namespace", "workload"])
     for key in sorted(cluster.workloads):
         metric.add_metric([*key], cluster.wanted_of(key).load)
-    return text([metric])
+    return _text([metric])
 
 
 def _labels(gpu: SimulatedGpu) -> dict[str, str]:
@@ -88,21 +92,11 @@ def _labels(gpu: SimulatedGpu) -> dict[str, str]:
     return labels
 
 
-def family(field: PageMetric, labelled: Iterable[tuple[dict[str, str], SimulatedGpu]]) -> Metric:
-    metric = GaugeMetricFamily(field.name, field.help)
-    for labels, gpu in labelled:
-        metric.add_sample(field.name, labels, field.value(gpu))
-    return metric
-
-
-class _Page(Collector):
-    def __init__(self, metrics: Iterable[Metric]) -> None:
-        self._metrics = metrics
-
+class _Page(list[Metric], Collector):
     def collect(self) -> Iterable[Metric]:
-        return self._metrics
+        return self
 
 
-def text(metrics: Iterable[Metric]) -> bytes:
+def _text(metrics: Iterable[Metric]) -> bytes:
     """Return the metrics that have samples as a page."""
     return exposition.generate_latest(_Page(metric for metric in metrics if metric.samples))
