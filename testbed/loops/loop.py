@@ -1,6 +1,7 @@
 """The loop itself: time, work, and the replicas that come of the scaler's answers."""
 
 import asyncio
+import random
 from collections.abc import Awaitable, Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
@@ -86,6 +87,8 @@ class Loop(ClosedLoop[SimPod]):
     """Is told of each decision and of the deadline of the call, at the time of the call."""
     trigger: TriggerSpec = field(default_factory=spec)
     decisions: list[Decision] = field(default_factory=list)
+    seed: int = field(default=0, kw_only=True)
+    """Of how long each start takes and how the work is spread; 0: all alike."""
     averaged: bool = field(default=False, kw_only=True)
     """The exporters show averages; otherwise what they see at one moment."""
     queues: bool = field(default=False, kw_only=True)
@@ -95,12 +98,14 @@ class Loop(ClosedLoop[SimPod]):
     monitoring: Monitoring = field(init=False)
     first: Evaluator = field(init=False)
     second: Evaluator = field(init=False)
+    _chance: random.Random = field(init=False)
     _waiting: float = field(default=0.0, init=False)
     """Work not done yet, in percent of a replica for one second."""
 
     def __post_init__(self) -> None:
         """Begin with pods that have been Ready for an hour."""
         ClosedLoop.__post_init__(self)
+        self._chance = random.Random(self.seed)
         self.monitoring = Monitoring(
             self.pods, self.owned_by, lambda: self.clock, self.evidence, self.averaged, self.wanted
         )
@@ -247,10 +252,27 @@ class Loop(ClosedLoop[SimPod]):
     def _working(self, now: float) -> list[SimPod]:
         return [pod for pod in self.pods if pod.is_replica and pod.works(now)]
 
-    def _weight(self, pod: SimPod) -> float:
-        return self.weight(pod.number)
+    def _times(self, created: float) -> tuple[float, float]:
+        placed = created + self.node_seconds * self._spread(0.2)
+        return placed, placed + self.start_seconds * self._spread(0.2)
+
+    def _spread(self, part: float) -> float:
+        """Return a factor around 1 that differs from time to time, unless all is alike."""
+        return self._chance.uniform(1 - part, 1 + part) if self.seed else 1.0
+
+    def _read(self, now: int) -> None:
+        working = self._working(now)
+        share = self._share(now, len(working))
+        weights = sum(self.weight(pod.number) for pod in working) or 1.0
+        for pod in self.pods:
+            own = share if share >= CAPACITY else share * self._spread(0.05)
+            weight = self.weight(pod.number) * len(working) / weights
+            pod.collect(now, min(CAPACITY, own * weight if working else own))
+        if now >= self.begin and self.offered(now - self.begin) > CAPACITY * len(working):
+            self.overloaded_seconds += self.collect_seconds
 
     def _share(self, now: float, working: int) -> float:
+        """Return how busy each replica is that works, in percent, as exporters collect it."""
         times = range(int(now), int(now) - (self.collect_seconds if self.averaged else 1), -1)
         return sum(self._busy(time, working) for time in times) / len(times)
 

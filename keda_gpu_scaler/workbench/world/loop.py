@@ -1,11 +1,10 @@
 """The closed loop: work → replicas that share it → answers → KEDA and the HPA → replicas.
 
-Pure: time goes on in steps, and chance comes from a seed. What answers, and what it sees of the
+Pure: time goes on in steps, and all pods are alike. What answers, and what it sees of the
 replicas, is for those who build on this.
 """
 
 import math
-import random
 from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from typing import Generic, TypeVar
@@ -83,8 +82,6 @@ class ClosedLoop(Generic[R]):
     grace_seconds: float = 30.0
     collect_seconds: int = COLLECT_SECONDS
     """How often the exporters read their GPUs."""
-    seed: int = 0
-    """Of how long each start takes and how the work is spread; 0: all alike."""
     hpa: Hpa = field(default_factory=lambda: Hpa(maximum=20))
     keda: Keda = field(default_factory=Keda)
     begin: float = 0.0
@@ -98,11 +95,9 @@ class ClosedLoop(Generic[R]):
     """When the owner was told how many replicas, and how many."""
     _extra: int = field(default=0, init=False)
     """The pods beyond those wanted, in a rolling update."""
-    _chance: random.Random = field(init=False)
 
     def __post_init__(self) -> None:
         self.clock = self.begin
-        self._chance = random.Random(self.seed)  # noqa: S311 - no secret
         self._asked.append((-NEVER, self.replicas))
 
     def _settle(self) -> None:
@@ -139,18 +134,14 @@ class ClosedLoop(Generic[R]):
 
     def _times(self, created: float) -> tuple[float, float]:
         """Return when a pod that is created then has a node, and when it is Ready."""
-        placed = created + self.node_seconds * self._spread(0.2)
-        return placed, placed + self.start_seconds * self._spread(0.2)
+        placed = created + self.node_seconds
+        return placed, placed + self.start_seconds
 
     def _delete(self, pod: R) -> None:
         pod.deleted, pod.gone = self.clock, self.clock + self.grace_seconds
 
     def _counted(self) -> list[R]:
         return [pod for pod in self.pods if pod.counts(self.clock)]
-
-    def _spread(self, part: float) -> float:
-        """Return a factor around 1 that differs from time to time, unless all is alike."""
-        return self._chance.uniform(1 - part, 1 + part) if self.seed else 1.0
 
     def _scale(self, *, active: bool | None, metrics: Sequence[Metric], polls: bool) -> None:
         """Let the HPA act on its metrics, and if KEDA polls now, KEDA on the trigger."""
@@ -169,23 +160,11 @@ class ClosedLoop(Generic[R]):
             self._read(number * every)
 
     def _read(self, now: int) -> None:
-        working = self._working(now)
-        share = self._share(now, len(working))
-        weights = sum(map(self._weight, working)) or 1.0
+        working, work = len(self._working(now)), self.offered(now - self.begin)
         for pod in self.pods:
-            own = share if share >= CAPACITY else share * self._spread(0.05)
-            weight = self._weight(pod) * len(working) / weights
-            pod.collect(now, min(CAPACITY, own * weight if working else own))
-        if now >= self.begin and self.offered(now - self.begin) > CAPACITY * len(working):
+            pod.collect(now, min(CAPACITY, work / max(1, working)))
+        if now >= self.begin and work > CAPACITY * working:
             self.overloaded_seconds += self.collect_seconds
 
     def _working(self, now: float) -> list[R]:
         return [pod for pod in self.pods if pod.works(now)]
-
-    def _weight(self, _pod: R) -> float:
-        """Return how much of the work a pod gets, beside the others."""
-        return 1.0
-
-    def _share(self, now: float, working: int) -> float:
-        """Return how busy each replica is that works, in percent."""
-        return min(CAPACITY, self.offered(now - self.begin) / max(1, working))
