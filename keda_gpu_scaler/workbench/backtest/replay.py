@@ -113,8 +113,9 @@ class Replay(ClosedLoop[SimulatedReplica]):
         if self.recipe is None and second is not None:
             value = None if demand is None else demand.value
             metrics.append(Metric(value=value, target=second))
-        has_work = load > 0 or (demand is not None and _is_above(spec, demand))
-        self._note_wake(at, has_work=has_work)
+        wanted = 0.0 if demand is None else demand.value or 0.0
+        is_wanted = spec.demand is not None and wanted > spec.demand.activation_threshold
+        self._note_wake(at, has_work=load > 0 or is_wanted)
         self.clock += STEP_SECONDS
         self._scale(active=decided.active, metrics=metrics, polls=True)
 
@@ -155,11 +156,6 @@ class Replay(ClosedLoop[SimulatedReplica]):
         if self._waited_since is None:
             self._waited_since = now
         self._longest_wake = max(self._longest_wake, now + STEP_SECONDS - self._waited_since)
-
-
-def _is_above(spec: TriggerSpec, demand: Demand) -> bool:
-    """Tell whether a demand says that there is work."""
-    return spec.demand is not None and (demand.value or 0.0) > spec.demand.activation_threshold
 
 
 def clairvoyant(work: Work, start_seconds: float) -> Outcome:

@@ -1,10 +1,9 @@
 """Documents → the objects in them, and the triggers that are for this scaler. Pure."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
 
 from keda_gpu_scaler import errors, trigger
 from keda_gpu_scaler.errors import Mistake
@@ -42,15 +41,6 @@ _GROUP = {"kind": "LeaderWorkerSet", "apiVersion": "leaderworkerset.x-k8s.io/v1"
 _LONGEST = 63
 """Of the name of what KServe writes."""
 _SELECT = re.compile(r"\s*select\s", re.IGNORECASE)
-
-
-class Parsed(NamedTuple):
-    """What a trigger asks for, as far as its text says."""
-
-    spec: TriggerSpec | None
-    """None if it is wrong, or rests on values of the environment."""
-    mistakes: tuple[Mistake, ...]
-    """None of them is about a value of the environment."""
 
 
 @dataclass(frozen=True)
@@ -218,27 +208,31 @@ class Trigger:
             if key.endswith(FROM_ENV) and key.removesuffix(FROM_ENV) in KEYS
         )
 
-    def parse(self, access: Access, scaled_object: ScaledObject | None = None) -> Parsed:
-        """Return what the scaler would read of it, where ScaledObjects are allowed this much."""
+    def parse(
+        self, access: Access, scaled_object: ScaledObject | None = None
+    ) -> tuple[TriggerSpec | None, Sequence[Mistake]]:
+        """Return what the scaler would read of it, where ScaledObjects are allowed this much.
+
+        None if it is wrong, or rests on the environment, about whose values no mistake is told.
+        """
         try:
             spec = trigger.parse(scaled_object or self.of.scaled_object, self.metadata, access)
         except errors.SpecError as wrong:
-            known = (mistake for mistake in wrong.mistakes if mistake.key not in self.from_env)
-            return Parsed(None, tuple(known))
-        return Parsed(None if self.from_env else spec, ())
+            return None, [each for each in wrong.mistakes if each.key not in self.from_env]
+        return None if self.from_env else spec, ()
 
     @property
     def spec(self) -> TriggerSpec | None:
         """What it asks for, whatever the settings of the scaler allow."""
-        return self._parsed.spec
+        return self._parsed[0]
 
     @property
-    def mistakes(self) -> tuple[Mistake, ...]:
+    def mistakes(self) -> Sequence[Mistake]:
         """What the scaler refuses, whatever its settings are."""
-        return self._parsed.mistakes
+        return self._parsed[1]
 
     @cached_property
-    def _parsed(self) -> Parsed:
+    def _parsed(self) -> tuple[TriggerSpec | None, Sequence[Mistake]]:
         # A wrong name is not about the trigger; in a template it is often a placeholder.
         namespace, name = self.of.scaled_object
         scaled_object = ScaledObject(
