@@ -70,7 +70,10 @@ def check(  # noqa: PLR0913 - each argument is one flag of the command line
     """
     if prometheus_url is not None and not is_live:
         raise flags.wrong("--prometheus-url", "it needs --live")
-    texts = _read_all(paths)
+    try:
+        texts = {path: manifest_files.read_text(path) for name in paths for path in _paths(name)}
+    except ValueError as error:
+        raise flags.wrong("FILE|DIR|-", error) from error
     seen: list[Finding] = []
     if is_live:
         from keda_gpu_scaler.workbench import local, look  # noqa: PLC0415 - they load all that `serve` does
@@ -97,13 +100,6 @@ def check(  # noqa: PLR0913 - each argument is one flag of the command line
     if not (report.objects or report.findings or allow_none):
         what = f"{', '.join(paths)}: no ScaledObject and no ScaledJob to check"
         raise flags.failure(errors.without_controls(what), status=2)
-
-
-def _read_all(names: list[str]) -> dict[str, str]:
-    try:
-        return {path: manifest_files.read_text(path) for name in names for path in _paths(name)}
-    except ValueError as error:
-        raise flags.wrong("FILE|DIR|-", error) from error
 
 
 def _paths(name: str) -> list[str]:

@@ -33,12 +33,12 @@ def ask(
     findings: list[Finding] = []
     looks: list[_Look] = []
     manifests, _ = check.read_objects(texts, namespace)
-    scaled = [manifest for manifest in manifests if manifest.kind == "ScaledObject"]
-    for trigger in [trigger for manifest in scaled for trigger in manifest.ours]:
-        spec, mistakes = trigger.parse(settings.access)
-        findings += [*check.from_env(trigger), *check.refused(trigger, mistakes)]
-        if spec is not None:
-            looks.append(_Look(trigger, spec))
+    for manifest in manifests:
+        for trigger in manifest.ours if manifest.kind == "ScaledObject" else ():
+            spec, mistakes = trigger.parse(settings.access)
+            findings += [*check.from_env(trigger), *check.refused(trigger, mistakes)]
+            if spec is not None:
+                looks.append(_Look(trigger, spec))
     return findings + asyncio.run(_judge(looks, settings, timeout_seconds))
 
 

@@ -99,7 +99,9 @@ def work_of(
         name: _starting(loads, covered, start_seconds, hole_seconds) for name, loads in pods.items()
     }
     for loads in pods.values():
-        _mark_holes(loads, covered, hole_seconds)
+        for before, after in pairwise(loads):
+            if 1 < after - before <= hole_seconds / STEP_SECONDS:  # it was there, and not shown
+                covered[before + 1 : after] = [False] * (after - before - 1)
     groups: dict[str, list[str]] = defaultdict(list)
     for name in pods:
         groups[replica_of(name)].append(name)
@@ -190,10 +192,3 @@ def _starting(
             starting.update(range(step, step + round(start_seconds / STEP_SECONDS)))
         before = step
     return starting
-
-
-def _mark_holes(shown: Collection[int], covered: list[bool], hole_seconds: float) -> None:
-    """Mark the steps as not covered at which a pod is not shown that was there."""
-    for before, after in pairwise(shown):
-        if 1 < after - before <= hole_seconds / STEP_SECONDS:
-            covered[before + 1 : after] = [False] * (after - before - 1)

@@ -75,6 +75,7 @@ class Replay(ClosedLoop[SimulatedReplica]):
     _memory: Memory | None = field(default=None, init=False)
     _created: int = field(default=0, init=False)
     _waited_since: float | None = field(default=None, init=False)
+    """Since when work waits at zero replicas; None: there is none, or a replica."""
     _longest_wake: float = field(default=0.0, init=False)
 
     def __post_init__(self) -> None:
@@ -115,7 +116,12 @@ class Replay(ClosedLoop[SimulatedReplica]):
             metrics.append(Metric(value=value, target=second))
         wanted = 0.0 if demand is None else demand.value or 0.0
         is_wanted = spec.demand is not None and wanted > spec.demand.activation_threshold
-        self._note_wake(at, has_work=load > 0 or is_wanted)
+        if self._working(at) or not (load > 0 or is_wanted):
+            self._waited_since = None
+        else:
+            if self._waited_since is None:
+                self._waited_since = at
+            self._longest_wake = max(self._longest_wake, at + STEP_SECONDS - self._waited_since)
         self.clock += STEP_SECONDS
         self._scale(active=decided.active, metrics=metrics, polls=True)
 
@@ -147,15 +153,6 @@ class Replay(ClosedLoop[SimulatedReplica]):
         else:
             self._memory = remember(self._memory, decided, at)
         return decided if demand is None else activation.apply_demand(spec, decided, demand)
-
-    def _note_wake(self, now: float, *, has_work: bool) -> None:
-        """Note how long work has waited at zero replicas."""
-        if self._working(now) or not has_work:
-            self._waited_since = None
-            return
-        if self._waited_since is None:
-            self._waited_since = now
-        self._longest_wake = max(self._longest_wake, now + STEP_SECONDS - self._waited_since)
 
 
 def clairvoyant(work: Work, start_seconds: float) -> Outcome:
