@@ -19,6 +19,7 @@ from lightkube.resources.core_v1 import Node, Pod
 from lightkube.utils.quantity import parse_quantity
 
 from keda_gpu_scaler import errors
+from keda_gpu_scaler.evidence.kubernetes.api import configuration_text
 from keda_gpu_scaler.transport import http_client
 from keda_gpu_scaler.workbench.world import cluster
 
@@ -94,7 +95,12 @@ async def following(  # noqa: PLR0913 - all but three have defaults
     SettingsError if the configuration, by default the service account or KUBECONFIG, names no
     cluster.
     """
-    api = _client(config)
+    try:
+        # The service account or KUBECONFIG, and nothing else from the environment: no proxy.
+        api = lightkube.AsyncClient(config or lightkube.KubeConfig.from_env(), trust_env=False)
+    except Exception as error:  # lightkube raises the errors of several libraries
+        message = f"no cluster to follow: {configuration_text(error)}"
+        raise errors.SettingsError(message) from error
 
     async def look() -> None:
         listed_nodes = api.list(Node, labels=dict(node_labels or {}))
@@ -127,14 +133,3 @@ async def following(  # noqa: PLR0913 - all but three have defaults
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
         await api.close()
-
-
-def _client(config: lightkube.KubeConfig | None) -> lightkube.AsyncClient:
-    try:
-        # The service account or KUBECONFIG, and nothing else from the environment: no proxy.
-        return lightkube.AsyncClient(config or lightkube.KubeConfig.from_env(), trust_env=False)
-    except Exception as error:  # lightkube raises the errors of several libraries
-        what = http_client.error_text(error)
-        if isinstance(error, KeyError):
-            what = f"the kubeconfig has no {error}"
-        raise errors.SettingsError(f"no cluster to follow: {what}") from error
