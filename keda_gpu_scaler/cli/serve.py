@@ -25,12 +25,12 @@ which calls usually have 20 s and the last spans 2 s."""
 _SWITCH_SECONDS = 0.0001
 """A call needs the interpreter several times, and each time waits for a thread that computes. The
 default of 5 ms makes tens of milliseconds of a call."""
-_COLLECTIONS = (1_000, 20, 20)
+_COLLECTIONS = (1_000, 10, 400)
 """With the defaults, each snapshot of thousands of pods makes Python look for garbage in everything
 that there is, twice, and for a tenth of a second. Young garbage is still looked for often, and in
-little at a time: 3 ms for each 20,000 objects, which also frees failed TLS handshakes before there
-are thousands. All that there is is looked at after 400,000 objects, and only if a quarter is
-new."""
+little at a time: 2 ms for each 10,000 objects, which also frees failed TLS handshakes before there
+are thousands. All that there is is looked at after four million objects, which is once in 20
+fetches of 10,000 pods: while it is, no call is answered."""
 
 
 def serve(
