@@ -4,6 +4,7 @@ import math
 import re
 from collections.abc import Iterator
 
+from keda_gpu_scaler.autoscaling.api_objects import quantity
 from keda_gpu_scaler.decision import load
 from keda_gpu_scaler.demand.presets import PRESETS
 from keda_gpu_scaler.promql import tree
@@ -173,8 +174,8 @@ def threshold_out_of_reach(manifest: Manifest) -> Iterator[Wrong]:
     # One replica needs no reach, and with a formula KEDA compares that with its own target.
     if manifest.maximum == 1 or manifest.formula:
         return
-    text = manifest.node.text(*BEHAVIOR, "scaleUp", "tolerance")
-    tolerance = float(text) if _NUMBER.fullmatch(text) else load.TOLERANCE
+    own = quantity(manifest.node.text(*BEHAVIOR, "scaleUp", "tolerance"))
+    tolerance = load.TOLERANCE if own is None else own
     for trigger, spec in manifest.specs:
         # Beside a demand that scales, GPUs that never call for a replica let it decide alone.
         if spec.demand is not None and spec.demand.threshold is not None:

@@ -202,6 +202,7 @@ NOT_CLEAN = [
     ("threshold-out-of-reach", level("temperature", 120, 50)),
     ("threshold-out-of-reach", level("memory-used", 9e6, 900)),
     ("threshold-out-of-reach", spec(STAYS, TOLERANCE.format("'0.5'"))),
+    ("threshold-out-of-reach", spec(STAYS, TOLERANCE.format("500m"))),
     ("short-stabilization", key(SHORT, "window: 16s")),
     ("short-stabilization", key(STAYS, "window: 301s")),
     ("other-workload", changed(STAYS, (TARGET, f"{TARGET}    kind: StatefulSet\n"))),
