@@ -40,10 +40,10 @@ async def served(
     async with AsyncExitStack() as stack:
         stack.callback(structlog.reset_defaults)
         telemetry = Telemetry(clock)
-        observers: dict[str, facts.Observer] = {
+        observers: dict[str, facts.Subscriber] = {
             "metrics": telemetry,
             "log": LogObserver(),
-            "benchmark": benchmark,
+            "benchmark": facts.Subscriber(dict.fromkeys(facts.Fact.__subclasses__(), benchmark)),
             "history": History(time.time),
         }
         observe = Observers(observers)

@@ -300,7 +300,8 @@ class Subscriber:
     """An observer of some kinds of facts only."""
 
     def __init__(self, handlers: Mapping[type[Fact], Callable[[Any], None]]) -> None:
-        self._handlers = handlers
+        self.handlers = handlers
+        """What takes the facts, by their kind; `Observers` looks a kind up once."""
 
     def __call__(self, fact: Fact) -> None:
-        self._handlers.get(type(fact), ignore)(fact)
+        self.handlers.get(type(fact), ignore)(fact)

@@ -59,22 +59,33 @@ class Observers:
     a span, and the answer and the other observers have nothing to do with it.
     """
 
-    def __init__(self, observers: Mapping[str, facts.Observer]) -> None:
+    def __init__(self, observers: Mapping[str, facts.Subscriber]) -> None:
         """Pass facts to these observers, which have names for the log."""
         self._observers = observers
+        # By the kind of fact: most are for one observer, and a poll states eight of them.
+        self._handlers: dict[type[facts.Fact], list[tuple[str, facts.Observer]]] = {}
         self._reported: set[tuple[str, str]] = set()
 
     def __call__(self, fact: facts.Fact) -> None:
         """Pass the fact on. An observer that fails at a kind of fact is a line once."""
-        for name, observer in self._observers.items():
+        kind = type(fact)
+        handlers = self._handlers.get(kind)
+        if handlers is None:
+            handlers = self._handlers[kind] = [
+                (name, observer.handlers[kind])
+                for name, observer in self._observers.items()
+                if kind in observer.handlers
+            ]
+        for name, handle in handlers:
             try:
-                observer(fact)
+                handle(fact)
             except Exception as error:  # whatever it is, it is not the caller's
-                kind = type(fact).__name__
-                if (name, kind) not in self._reported:
-                    self._reported.add((name, kind))
+                if (name, kind.__name__) not in self._reported:
+                    self._reported.add((name, kind.__name__))
                     logger = structlog.get_logger()
-                    logger.exception("observer.failed", observer=name, fact=kind, exc_info=error)
+                    logger.exception(
+                        "observer.failed", observer=name, fact=kind.__name__, exc_info=error
+                    )
 
 
 class LogObserver(facts.Subscriber):
