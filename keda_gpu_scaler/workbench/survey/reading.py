@@ -2,6 +2,7 @@
 
 import asyncio
 import hashlib
+import math
 from collections.abc import Callable, Collection
 from functools import partial
 from typing import NamedTuple
@@ -38,7 +39,9 @@ class SurveyReader:
         self._key = hashlib.sha256(repr(client.settings).encode()).hexdigest()[:16]
 
     async def read(self, seconds: float, tell: Callable[[float], None]) -> list[UsagePart]:
-        """Return the parts of the last `seconds`, oldest first; `tell` gets the share that is done.
+        """Return the parts of the last `seconds` at least, oldest first.
+
+        `tell` gets the share that is done.
 
         Raises:
             errors.SourceError: the source gave no usable answer.
@@ -46,7 +49,7 @@ class SurveyReader:
         await self._source.synchronize()
         newest = self._source.instant() // LIST_SECONDS * LIST_SECONDS
         end = newest // PART_SECONDS * PART_SECONDS
-        ends = [end - number * PART_SECONDS for number in range(round(seconds / PART_SECONDS))]
+        ends = [end - number * PART_SECONDS for number in range(math.ceil(seconds / PART_SECONDS))]
         ends = list(dict.fromkeys([newest, *ends]))
         listed: dict[float, _Listed] = {}
         parts: dict[float, UsagePart] = {}
