@@ -121,16 +121,19 @@ class Api:
     Each error is an `errors.SourceError`, and its message names the verb and the resource.
     """
 
-    def __init__(self, configuration: SingleConfig | None = None) -> None:
+    def __init__(
+        self, silence_seconds: float = SILENCE_SECONDS, configuration: SingleConfig | None = None
+    ) -> None:
         """Read the configuration without connecting.
 
-        `configuration` is how a person reaches the server, with the proxy of the environment.
+        A connection without data for `silence_seconds` is given up. `configuration` is how a person
+        reaches the server, with the proxy of the environment.
 
         Raises:
             ValueError: there is no configuration, or it is wrong; the message says what is.
         """
         # Nothing else from the environment of a scaler: no proxy.
-        timeout = httpx2.Timeout(SILENCE_SECONDS, connect=5.0)
+        timeout = httpx2.Timeout(silence_seconds, connect=5.0)
         connection = client_adapter.ConnectionParams(
             timeout=timeout, trust_env=configuration is not None
         )

@@ -22,6 +22,8 @@ Amounts = dict[str, str | float]
 """Resources with their amounts."""
 LABELS = 200
 """The most labels of a pod; usual pods have ten. A key and its value have up to 380 characters."""
+OBJECTS = 150_000
+"""As many pods as Kubernetes is made for; each takes 1.3 KiB."""
 FIRST_STATUS = timedelta(seconds=10)
 """A kubelet's first status says both that a pod started and that it is not Ready. A change to not
 Ready that comes later than this was a change from Ready."""
@@ -159,6 +161,8 @@ class Resource(NamedTuple):
     version: str
     plural: str
     metadata_only: bool = False
+    most: int = OBJECTS
+    """A list of more is an error."""
     place: str = ""
     """Such as namespaces/ml; empty: everywhere."""
 

@@ -26,8 +26,6 @@ GONE_LIMIT = 10_000
 BELIEVED_SECONDS = 30.0
 """A listing is not trusted after this time without news. A working watch brings news every 15
 seconds, and a dead one is noticed after 20."""
-MOST_OBJECTS = 150_000
-"""As many pods as Kubernetes is made for; each takes 1.3 KiB."""
 PAUSES_SECONDS = (0.5, 1.0, 2.0, 4.0, 8.0, 15.0)
 """The pause after the first failure, after the second, and so on; then the last one."""
 
@@ -180,8 +178,8 @@ class Reflector(Generic[T]):
         return version
 
     def _check_size(self, size: int) -> None:
-        if size > MOST_OBJECTS:
-            message = f"more than {MOST_OBJECTS:,} {self._resource}"
+        if size > self._resource.most:
+            message = f"more than {self._resource.most:,} {self._resource}"
             raise errors.SourceMalformedError(message)
 
     def _report(self, trouble: str | None) -> None:

@@ -44,9 +44,9 @@ SHAPE = "an answer of another shape: "
 
 
 @contextlib.asynccontextmanager
-async def asking() -> AsyncIterator[Api]:
+async def asking(silence_seconds: float = SILENCE_SECONDS) -> AsyncIterator[Api]:
     """Ask the cluster that the environment names, without following it."""
-    api = Api()
+    api = Api(silence_seconds=silence_seconds)
     try:
         yield api
     finally:
@@ -286,26 +286,22 @@ async def test_a_page_that_is_too_large_is_followed_by_a_short_one(bench: Bench)
     assert limits[:2] == ["100", "5"]
 
 
-async def test_more_objects_than_any_cluster_has_are_a_reason(
-    bench: Bench, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_more_objects_than_any_cluster_has_are_a_reason(bench: Bench) -> None:
     bench.api.objects[api_server.PODS] = [api_server.pod(name) for name in "abcd"]
-    monkeypatch.setattr(reflector, "MOST_OBJECTS", 3)
+    few = PODS._replace(most=3)
     async with asking() as api, asyncio.timeout(PATIENCE_SECONDS), asyncio.TaskGroup() as tasks:
-        followed = Reflector(api, PODS, objects.pod, bench.seen.append, bench.clock)
+        followed = Reflector(api, few, objects.pod, bench.seen.append, bench.clock)
         following = tasks.create_task(followed.run())
         await followed.wait_for_first_list()
         following.cancel()
     assert "more than 3 pods" in (followed.trouble or "")
 
 
-async def test_a_watch_brings_no_more_objects_than_a_list(
-    bench: Bench, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_watch_brings_no_more_objects_than_a_list(bench: Bench) -> None:
     bench.api.objects[api_server.PODS] = [api_server.pod(name) for name in "ab"]
-    monkeypatch.setattr(reflector, "MOST_OBJECTS", 3)
+    few = PODS._replace(most=3)
     async with asking() as api, asyncio.timeout(PATIENCE_SECONDS), asyncio.TaskGroup() as tasks:
-        followed = Reflector(api, PODS, objects.pod, bench.seen.append, bench.clock)
+        followed = Reflector(api, few, objects.pod, bench.seen.append, bench.clock)
         following = tasks.create_task(followed.run())
         await until(lambda: bench.api.watched(api_server.PODS))
         for kind, name in [("MODIFIED", "a"), ("DELETED", "b"), ("DELETED", "b"), ("ADDED", "c")]:
@@ -331,8 +327,7 @@ async def test_a_server_that_hangs_and_a_token_that_is_not_there_are_reasons(
     bench: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     bench.api.held = {api_server.PODS}
-    monkeypatch.setattr(client, "SILENCE_SECONDS", 0.2)
-    async with asking() as hasty:
+    async with asking(silence_seconds=0.2) as hasty:
         with pytest.raises(errors.SourceTimeoutError, match="cannot list pods: no answer in time"):
             await hasty.page(PODS)
     path = bench.api.kubeconfig(tmp_path, tokenFile=str(tmp_path / "token"))
