@@ -155,8 +155,8 @@ def queue_alone(manifest: Manifest) -> Iterator[Wrong]:
 
 
 def percent_for_fraction(manifest: Manifest) -> Iterator[Wrong]:
-    for number in numbers(manifest):
-        trigger, key, reading = number
+    for trigger, key, reading in numbers(manifest):
+        number = Followed(trigger, key, reading)
         is_group = trigger.spec is not None and bool(trigger.spec.pods.group_regex)
         is_of_ranks = not all(row.adds_up for row in reading.known)
         most = _MOST_PODS if is_group or is_of_ranks else 1

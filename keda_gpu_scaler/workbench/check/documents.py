@@ -135,7 +135,7 @@ class _ProblemError(Exception):
         self.problem = Problem(rule, position, what)
 
 
-def read(text: str) -> Documents:
+def read(text: str, values_limit: int = VALUES_LIMIT) -> Documents:
     """Return the mappings that a text holds, up to the first place that cannot be read.
 
     Documents that are no mapping are ignored.
@@ -149,7 +149,7 @@ def read(text: str) -> Documents:
         position = Position(before.count("\n") + 1, len(before) - before.rfind("\n"))
         what = "it has a character that YAML does not allow"
         return Documents((), (Problem("yaml-syntax", position, what),))
-    builder = _Builder(text)
+    builder = _Builder(text, values_limit)
     try:
         builder.read()
     except _ProblemError as error:
@@ -176,10 +176,10 @@ def _place(mark: Any) -> Position:  # noqa: ANN401 - each loader has a mark of i
 
 
 class _Builder:
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, values_left: int) -> None:
         self.documents: list[Node] = []
         self.problems: list[Problem] = []
-        self._values_left = VALUES_LIMIT
+        self._values_left = values_left
         self._anchors: dict[str, tuple[Node, int]] = {}
         # Both loaders have the same events; the one in C needs a tenth of the time.
         self._events = yaml.parse(text, yaml.CSafeLoader)

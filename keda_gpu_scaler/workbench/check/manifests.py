@@ -1,9 +1,10 @@
 """Documents → the objects in them, and the triggers that are for this scaler. Pure."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 from keda_gpu_scaler import errors, trigger
 from keda_gpu_scaler.errors import Mistake
@@ -41,6 +42,15 @@ _GROUP = {"kind": "LeaderWorkerSet", "apiVersion": "leaderworkerset.x-k8s.io/v1"
 _LONGEST = 63
 """Of the name of what KServe writes."""
 _SELECT = re.compile(r"\s*select\s", re.IGNORECASE)
+
+
+class Parsed(NamedTuple):
+    """What a trigger asks for, as far as its text says."""
+
+    spec: TriggerSpec | None
+    """None if it is wrong, or rests on values of the environment."""
+    mistakes: tuple[Mistake, ...]
+    """None of them is about a value of the environment."""
 
 
 @dataclass(frozen=True)
@@ -208,31 +218,27 @@ class Trigger:
             if key.endswith(FROM_ENV) and key.removesuffix(FROM_ENV) in KEYS
         )
 
-    def parse(
-        self, access: Access, scaled_object: ScaledObject | None = None
-    ) -> tuple[TriggerSpec | None, Sequence[Mistake]]:
-        """Return what the scaler would read of it, where ScaledObjects are allowed this much.
-
-        None if it is wrong, or rests on the environment, about whose values no mistake is told.
-        """
+    def parse(self, access: Access, scaled_object: ScaledObject | None = None) -> Parsed:
+        """Return what the scaler would read of it, where ScaledObjects are allowed this much."""
         try:
             spec = trigger.parse(scaled_object or self.of.scaled_object, self.metadata, access)
         except errors.SpecError as wrong:
-            return None, [each for each in wrong.mistakes if each.key not in self.from_env]
-        return None if self.from_env else spec, ()
+            known = (mistake for mistake in wrong.mistakes if mistake.key not in self.from_env)
+            return Parsed(None, tuple(known))
+        return Parsed(None if self.from_env else spec, ())
 
     @property
     def spec(self) -> TriggerSpec | None:
         """What it asks for, whatever the settings of the scaler allow."""
-        return self._parsed[0]
+        return self._parsed.spec
 
     @property
-    def mistakes(self) -> Sequence[Mistake]:
+    def mistakes(self) -> tuple[Mistake, ...]:
         """What the scaler refuses, whatever its settings are."""
-        return self._parsed[1]
+        return self._parsed.mistakes
 
     @cached_property
-    def _parsed(self) -> tuple[TriggerSpec | None, Sequence[Mistake]]:
+    def _parsed(self) -> Parsed:
         # A wrong name is not about the trigger; in a template it is often a placeholder.
         namespace, name = self.of.scaled_object
         scaled_object = ScaledObject(

@@ -135,13 +135,9 @@ def test_what_cannot_be_read(source: str, rule: str, position: tuple[int, int]) 
         ("a: &a {x: 1, y: 2}\nb: {<<: *a}\n", 7 + 4 + 5),
     ],
 )
-def test_values_are_limited_in_number_over_all_documents(
-    source: str, values: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(documents, "VALUES_LIMIT", values)
-    assert read(source).problems == ()
-    monkeypatch.setattr(documents, "VALUES_LIMIT", values - 1)
-    reading = read(f"{source}---\na: [\n")
+def test_values_are_limited_in_number_over_all_documents(source: str, values: int) -> None:
+    assert read(source, values_limit=values).problems == ()
+    reading = read(f"{source}---\na: [\n", values_limit=values - 1)
     assert [one.rule for one in reading.problems] == ["too-large"]
 
 
