@@ -1,6 +1,5 @@
 """`keda-gpu-scaler probe`: ask a scaler what KEDA asks, and explain what is wrong."""
 
-from collections.abc import Mapping
 from itertools import chain
 from pathlib import Path
 from typing import Annotated
@@ -12,7 +11,6 @@ from keda_gpu_scaler.cli.flags import Pair, file_option, option
 from keda_gpu_scaler.pb import externalscaler_pb2 as pb
 from keda_gpu_scaler.spec.spec import ScaledObject
 from keda_gpu_scaler.workbench import check, manifest_files, probing
-from keda_gpu_scaler.workbench.check.manifests import Trigger
 
 
 def probe(  # noqa: PLR0913 - each argument is one flag of the command line
@@ -78,11 +76,11 @@ def probe(  # noqa: PLR0913 - each argument is one flag of the command line
         target = probing.address(target)
     except ValueError as error:
         raise flags.wrong("HOST[:PORT]", error) from error
-    keys: Mapping[str, str] = dict(metadata or {"workload": "probe", "threshold": "70"})
-    given = [(scaled_object or ScaledObject("default", "probe"), keys)]
-    if file is not None:
-        given = [(one.of.scaled_object, one.metadata) for one in _triggers_of(file, scaled_object)]
-    triggers = [pb.ScaledObjectRef(**one._asdict(), scalerMetadata=keys) for one, keys in given]
+    if file is None:
+        keys = dict(metadata) if metadata else {"workload": "probe", "threshold": "70"}
+        triggers = [probing.reference(scaled_object or ScaledObject("default", "probe"), keys)]
+    else:
+        triggers = _triggers_of(file, scaled_object)
     try:
         channel = probing.open_channel(target, ca_file, cert_file, key_file, server_name)
     except ValueError as error:
@@ -98,11 +96,11 @@ def probe(  # noqa: PLR0913 - each argument is one flag of the command line
         raise typer.Exit(1)
 
 
-def _triggers_of(file: str, wanted: ScaledObject | None) -> list[Trigger]:
+def _triggers_of(file: str, wanted: ScaledObject | None) -> list[pb.ScaledObjectRef]:
     try:
         texts = {file: manifest_files.read_text(file)}
         triggers = manifest_files.triggers(texts, "default", wanted)
         manifest_files.refuse(chain.from_iterable(map(check.from_env, triggers)))
     except ValueError as error:
         raise flags.wrong("--file", error) from error
-    return triggers
+    return [probing.reference(trigger.of.scaled_object, trigger.metadata) for trigger in triggers]

@@ -9,11 +9,12 @@ import os
 import re
 import ssl
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from keda_gpu_scaler import errors
+from keda_gpu_scaler.spec.spec import ScaledObject
 
 # Without it, C-core writes messages of its own about handshakes. It is read when gRPC is loaded.
 os.environ.setdefault("GRPC_VERBOSITY", "NONE")
@@ -62,6 +63,12 @@ def address(text: str) -> str:
     return f"{match['host']}:{port}"
 
 
+def reference(scaled_object: ScaledObject, metadata: Mapping[str, str]) -> pb.ScaledObjectRef:
+    return pb.ScaledObjectRef(
+        name=scaled_object.name, namespace=scaled_object.namespace, scalerMetadata=metadata
+    )
+
+
 def open_channel(
     target: str,
     ca_file: Path | None,
@@ -107,7 +114,7 @@ class Scaler:
         complain: Callable[[str], object],
     ) -> None:
         """Take the channel, and what prints an answer and a failure; both get plain text."""
-        self._print, self._complain = say, complain
+        self._say, self._complain = say, complain
         self._health = health_pb2_grpc.HealthStub(channel)
         self._scaler = externalscaler_pb2_grpc.ExternalScalerStub(channel)
         self._deadline = time.monotonic() + timeout_seconds
@@ -130,7 +137,7 @@ class Scaler:
         if answer.status != health_pb2.HealthCheckResponse.SERVING:
             self._fail(f"health: {health}: it answers, but accepts no calls now")
             return
-        self._say(f"health: {health}")
+        self._say(errors.without_controls(f"health: {health}"))
         if sources:
             request = health_pb2.HealthCheckRequest(service="sources")
             if self._call("sources", self._health.Check, request) is not None:
@@ -149,7 +156,9 @@ class Scaler:
             return
         for spec in specs.metricSpecs:
             target = _float_first(spec.targetSizeFloat, spec.targetSize)
-            self._say(f"{name}: {spec.metricName} with target {target:.12g}")
+            self._say(
+                errors.without_controls(f"{name}: {spec.metricName} with target {target:.12g}")
+            )
         if not values:
             return
         for spec in specs.metricSpecs:
@@ -159,12 +168,14 @@ class Scaler:
             if answer is not None and answer.metricValues:
                 value = answer.metricValues[0]
                 number = _float_first(value.metricValueFloat, value.metricValue)
-                self._say(f"{name} is {number:.12g}")
+                self._say(errors.without_controls(f"{name} is {number:.12g}"))
             elif answer is not None:
-                self._say(f"{name} has no value, so the HPA holds the replicas")
+                self._say(
+                    errors.without_controls(f"{name} has no value, so the HPA holds the replicas")
+                )
         activity = self._call(f"{before}IsActive", self._scaler.IsActive, trigger)
         if activity is not None:
-            self._say(f"{before}IsActive: {str(activity.result).lower()}")
+            self._say(errors.without_controls(f"{before}IsActive: {str(activity.result).lower()}"))
 
     def _call(self, name: str, method: Any, request: Any) -> Any:  # noqa: ANN401 - generated code has no types
         """Return the answer to a call, which has no deadline that the scaler would see; None: none.
@@ -181,9 +192,6 @@ class Scaler:
         except grpc.RpcError as error:
             self._fail(f"{name}: {_failure_text(error)}")
         return None
-
-    def _say(self, what: str) -> None:
-        self._print(errors.without_controls(what))
 
     def _fail(self, what: str) -> None:
         self.is_good = False
