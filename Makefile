@@ -39,7 +39,7 @@ SCENARIOS := -n 5 --dist loadgroup tests/e2e
 # KEDA and Kubernetes, the newest that belong together first; the others run a part of the scenarios.
 GENERATIONS := 2.21/1.36 2.20/1.35 2.16/1.35 2.21/1.37
 # Where `make test COVER=1` demands all branches; pyproject.toml has the same for mutants.
-CORE := */spec/*,*/trigger/*,*/query/*,*/demand/*,*/promql/*,*/snapshot/*,*/decision/*,*/autoscaling/*,*/explain/gates.py
+CORE := */spec/*,*/trigger/*,*/query/*,*/demand/*,*/promql/*,*/snapshot/*,*/decision/*,*/record/causes.py,*/autoscaling/*,*/explain/gates.py
 
 .PHONY: help
 help: ## Print this list

@@ -25,12 +25,14 @@ which calls usually have 20 s and the last spans 2 s."""
 _SWITCH_SECONDS = 0.0001
 """A call needs the interpreter several times, and each time waits for a thread that computes. The
 default of 5 ms makes tens of milliseconds of a call."""
-_COLLECTIONS = (1_000, 10, 400)
+_COLLECTIONS = (1_000, 10, 1_000_000)
 """With the defaults, each snapshot of thousands of pods makes Python look for garbage in everything
 that there is, twice, and for a tenth of a second. Young garbage is still looked for often, and in
-little at a time: 2 ms for each 10,000 objects, which also frees failed TLS handshakes before there
-are thousands. All that there is is looked at after four million objects, which is once in 20
-fetches of 10,000 pods: while it is, no call is answered."""
+little at a time: 2 ms for each 10,000 objects, which also frees TLS handshakes that fail at once,
+before there are thousands. All that there is is for `free_cycles`."""
+_CYCLES_SECONDS = 30.0
+"""With 10,000 pods it takes a tenth of a second, in which no call is answered. What fails slowly,
+such as a TLS handshake during a fetch, takes its memory for as long."""
 
 
 def serve(
@@ -135,13 +137,22 @@ def keep_modules() -> None:
     gc.freeze()
 
 
+async def free_cycles(every_seconds: float = _CYCLES_SECONDS) -> None:
+    """Look for garbage in everything that there is, again and again."""
+    while True:
+        await asyncio.sleep(every_seconds)
+        gc.collect()
+
+
 async def _serve(
     chosen: settings.Settings, asking: app.Asking | None, lines_dropped: Callable[[], int]
 ) -> None:
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, _stop, stop)
+    freeing = asyncio.create_task(free_cycles())
     await app.run(chosen, stop, lambda _: keep_modules(), lines_dropped, asking=asking)
+    freeing.cancel()
 
 
 def _stop(stop: asyncio.Event) -> None:

@@ -223,9 +223,9 @@ class SharedSnapshot:
         try:
             await self._samples.synchronize()
             self._tried = self._samples.instant()
-            if self._is_set_back(self._tried):
+            if self.snapshot is None or self._is_set_back(self._tried):
                 self._snapshot_fetcher.forget_after(self._tried)
-            elif self.snapshot is not None and self._tried < self.snapshot.at:
+            elif self._tried < self.snapshot.at:
                 return  # until the clock has caught up with the snapshot
             snapshot_query = merged(list(self._wanted))
             self.snapshot = await self._snapshot_fetcher.fetch(snapshot_query, self._tried)

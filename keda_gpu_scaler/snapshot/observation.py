@@ -32,9 +32,9 @@ class Row(NamedTuple):
     """One raw series in little memory: those of one answer mostly share their times."""
 
     labels: Mapping[str, str]
-    """`__name__` among them."""
+    """Of a series of Prometheus with its `__name__`."""
     times: tuple[float, ...]
-    """Ascending."""
+    """In the order of the answer, which is mostly ascending."""
     values: "array[float]"
 
     @classmethod

@@ -434,11 +434,16 @@ def read_observation(
 
 
 def observed(
-    rows: Iterable[Row], asked: SnapshotQuery, instants: tuple[float, ...], exporters: Exporters
+    rows: Iterable[Row],
+    snapshot_query: SnapshotQuery,
+    instants: tuple[float, ...],
+    exporters: Exporters,
 ) -> Observation:
-    """Return the observation in rows of GPUs with their pods."""
-    series, refused, overruled = read_series(rows, asked.profile, asked.signal, exporters)
-    here = asked.namespaces
+    """Return what rows of GPUs with their pods show of the namespaces, without false gaps."""
+    series, refused, overruled = read_series(
+        rows, snapshot_query.profile, snapshot_query.signal, exporters
+    )
+    here = snapshot_query.namespaces
     series = tuple(
         each
         for each in series

@@ -1,9 +1,12 @@
 """`keda-gpu-scaler serve` as a container runs it: a process, its ports, its signals."""
 
+import asyncio
+import gc
 import signal
 import socket
 import subprocess
 import sys
+import weakref
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -12,6 +15,7 @@ import pytest
 import trustme
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
+from keda_gpu_scaler.cli.serve import free_cycles
 from testbed.triggers import reference
 from tests.support import certificates
 from tests.support.serving import (
@@ -92,10 +96,12 @@ cli.main()
 """Runs the command line, and does something in its event loop at SIGUSR1."""
 LOADED = AT_A_SIGNAL.format("print(*sys.modules, file=sys.stderr)")
 SHARED = AT_A_SIGNAL.format(
-    "print(gc.get_freeze_count(), sys.getswitchinterval() < 0.001, file=sys.stderr)"
+    "print(gc.get_freeze_count(), sys.getswitchinterval() < 0.001, "
+    "'free_cycles' in str(asyncio.all_tasks()), file=sys.stderr)"
 )
 DROPPED = """
 import collections, weakref
+from keda_gpu_scaler.cli.serve import free_cycles
 from keda_gpu_scaler.cli import serve
 
 class Cycle:
@@ -143,6 +149,24 @@ def test_cycles_that_were_in_use_for_a_while_are_freed() -> None:
     command = [sys.executable, "-c", DROPPED]
     done = subprocess.run(command, capture_output=True, check=True, timeout=PATIENCE_SECONDS)
     assert int(done.stdout) < 100_000
+
+
+class Cycle:
+    def __init__(self) -> None:
+        self.itself = self
+
+
+async def test_garbage_that_has_become_old_is_freed() -> None:
+    """As of a TLS handshake that began before a fetch, and failed after it."""
+    cycle, freed = Cycle(), asyncio.Event()
+    existing = weakref.ref(cycle, lambda _: freed.set())
+    gc.collect()  # it survives, and is old now
+    del cycle
+    assert existing() is not None
+    freeing = asyncio.create_task(free_cycles(0.001))
+    async with asyncio.timeout(PATIENCE_SECONDS):
+        await freed.wait()
+    freeing.cancel()
 
 
 @pytest.mark.parametrize(

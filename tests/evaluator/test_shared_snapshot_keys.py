@@ -156,6 +156,16 @@ async def test_a_clock_that_was_set_back_far_begins_anew(bench: Bench) -> None:
     assert len(bench.source.remembered) == 2
 
 
+async def test_a_clock_that_was_set_back_while_nobody_asked_begins_anew(bench: Bench) -> None:
+    """The snapshots are dropped by then, and what the source said of the cluster is kept."""
+    await bench.ask(spec())
+    bench.clock.seconds += FORGET_SECONDS
+    bench.source.lag_seconds = 2 * FORGET_SECONDS
+    await bench.ask(spec(signal=Signal.POWER))
+    (_, first), (_, second) = bench.source.questioned
+    assert second < first
+
+
 async def test_a_lag_that_is_learnt_in_a_fetch_is_waited_for_if_it_is_short(bench: Bench) -> None:
     shared = bench.of(spec())
     await bench.ask(spec())

@@ -144,8 +144,8 @@ UTILIZATION_BY_BOARD_LABEL = {
 }
 """The metrics that tell a busy GPU from an idle one, by the label that identifies the GPU."""
 UTILIZATION_METRICS = frozenset().union(*UTILIZATION_BY_BOARD_LABEL.values())
-MEASURES = [pair for convention in _EVERY for pair in convention.measures.items()]
-"""Each signal of each exporter, with how it is read."""
+MEASURES = tuple(pair for convention in _EVERY for pair in convention.measures.items())
+"""Each signal that series of one convention show, with how it is read; a few more than once."""
 _METRICS = [metric for _, measure in MEASURES for metric in measure.metrics]
 KNOWN_METRICS = frozenset(metric.name for metric in _METRICS)
 UNREAD = {metric: row for row in PROFILES.values() for metric in row.unread}

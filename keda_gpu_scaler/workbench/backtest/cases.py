@@ -58,7 +58,7 @@ def unfit(spec: TriggerSpec, capacity: float | None) -> dict[str, bool]:
 def case_of(
     trigger: Trigger, spec: TriggerSpec, start_seconds: float, node_seconds: float, loading: float
 ) -> Case:
-    """Return what a ScaledObject says of replicas; ValueError names what is wrong."""
+    """Return the case of a trigger by its ScaledObject; ValueError names what is wrong there."""
     manifest, node = trigger.of, trigger.of.node
     behavior, tolerances = None, CLUSTERS
     if (written := node.get(*BEHAVIOR)) is not None:

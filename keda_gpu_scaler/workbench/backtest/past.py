@@ -35,10 +35,8 @@ async def read_past(
     `tell` gets the part that is done. SettingsError: the source has no past. SourceError: it does
     not answer.
     """
-    source, demand = (
-        settings.sources[spec.source],
-        None if spec.demand is None else spec.demand.text,
-    )
+    source = settings.sources[spec.source]
+    demand = None if spec.demand is None else spec.demand.text
     signal = spec.signal, spec.profile, spec.gpu_aggregation, spec.query
     what = repr((source, spec.pods, *signal, demand))
     key = hashlib.sha256(what.encode()).hexdigest()[:16]
@@ -48,22 +46,23 @@ async def read_past(
     client = PrometheusClient(spec.source, source, before_query=pause)
     if source.is_per_namespace:
         client = client.within(spec.pods.namespace)
-    past = PrometheusSource(client)
+    prometheus = PrometheusSource(client)
 
     async def fetch(at: float) -> Chunk:
         span_seconds = at - _begin(at)
         query = replace(snapshot_query_of(spec, STEP_SECONDS), span_seconds=span_seconds)
-        observation, demands = await past.past(query, at, STEP_SECONDS), None
+        observation = await prometheus.past(query, at, STEP_SECONDS)
+        demands = None
         if demand is not None:
-            demands = await past.past_numbers(demand, span_seconds, at, STEP_SECONDS)
+            demands = await prometheus.past_numbers(demand, span_seconds, at, STEP_SECONDS)
         chunk = chunk_of(spec, observation, demands)
         if span_seconds == CHUNK_SECONDS and any(chunk.covered):
             cache.add(key, chunk)
         return chunk
 
     try:
-        await past.synchronize()
-        newest = past.instant() // STEP_SECONDS * STEP_SECONDS
+        await prometheus.synchronize()
+        newest = prometheus.instant() // STEP_SECONDS * STEP_SECONDS
         end = newest // CHUNK_SECONDS * CHUNK_SECONDS
         hours = range(max(1, int(seconds // CHUNK_SECONDS)))
         ends = dict.fromkeys([newest, *(end - number * CHUNK_SECONDS for number in hours)])
@@ -82,7 +81,7 @@ async def read_past(
             chunks[at] = await fetch(at)
         return [chunks[at] for at in sorted(chunks)]
     finally:
-        await past.close()
+        await prometheus.close()
 
 
 def _begin(at: float) -> float:

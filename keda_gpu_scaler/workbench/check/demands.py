@@ -191,7 +191,7 @@ def fraction_for_percent(manifest: Manifest) -> Iterator[Wrong]:
 
 def percentages(manifest: Manifest) -> Iterator[tuple[Trigger, TriggerSpec]]:
     """Yield the triggers with a threshold in percent of a GPU that KEDA uses."""
-    for trigger, spec in manifest.specs if not manifest.formula else ():
+    for trigger, spec in manifest.accepted if not manifest.formula else ():
         if spec.query is None and spec.unit == "%":
             yield trigger, spec
 

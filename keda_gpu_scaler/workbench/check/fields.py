@@ -47,7 +47,7 @@ _POD_SUFFIXES = {"deployment": "-5d8f7c9b4d-x2x7z", "statefulset": "-0"}
 
 
 def doubtful_value(manifest: Manifest) -> Iterator[Wrong]:
-    for trigger, spec in manifest.specs:
+    for trigger, spec in manifest.accepted:
         if spec.unit == "%" and spec.threshold <= 1 and not manifest.formula:
             continue  # that is another rule's, and the cause
         for warning in spec.warnings:
@@ -214,7 +214,7 @@ def wide_pod_pattern(manifest: Manifest) -> Iterator[Wrong]:
 
 
 def _patterns(manifest: Manifest) -> Iterator[tuple[Trigger, PodPattern]]:
-    for trigger, spec in manifest.specs:
+    for trigger, spec in manifest.accepted:
         if isinstance(spec.pods, PodPattern) and "podPattern" in trigger.metadata:
             yield trigger, spec.pods
 

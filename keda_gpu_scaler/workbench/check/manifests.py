@@ -97,9 +97,10 @@ class Manifest:
         return tuple(trigger for trigger in self.triggers if trigger.is_ours)
 
     @property
-    def specs(self) -> "Iterator[tuple[Trigger, TriggerSpec]]":
+    def accepted(self) -> "tuple[tuple[Trigger, TriggerSpec], ...]":
         """The triggers for this scaler that it would accept, and what they ask for."""
-        return ((trigger, trigger.spec) for trigger in self.ours if trigger.spec is not None)
+        pairs = ((trigger, trigger.spec) for trigger in self.ours)
+        return tuple((trigger, spec) for trigger, spec in pairs if spec is not None)
 
     @property
     def is_whole(self) -> bool:

@@ -133,7 +133,7 @@ def formula_inactive(manifest: Manifest) -> Iterator[Wrong]:
     formula, written = manifest.formula, manifest.node.text(*MODIFIERS, "activationTarget")
     target = float(written) if _NUMBER.fullmatch(written) else 0.0
     idle = dict.fromkeys(formulas.names(formula), 0.0)
-    for trigger, spec in manifest.specs if formula and manifest.goes_to_zero else ():
+    for trigger, spec in manifest.accepted if formula and manifest.goes_to_zero else ():
         if not spec.for_formula or trigger.name not in idle:
             continue
         value = formulas.value(formula, idle | {trigger.name: spec.threshold})
@@ -176,7 +176,7 @@ def threshold_out_of_reach(manifest: Manifest) -> Iterator[Wrong]:
         return
     own = quantity(manifest.node.text(*BEHAVIOR, "scaleUp", "tolerance"))
     tolerance = load.TOLERANCE if own is None else own
-    for trigger, spec in manifest.specs:
+    for trigger, spec in manifest.accepted:
         # Beside a demand that scales, GPUs that never call for a replica let it decide alone.
         if spec.demand is not None and spec.demand.threshold is not None:
             continue
@@ -221,7 +221,7 @@ def short_stabilization(manifest: Manifest) -> Iterator[Wrong]:
     stabilization = scale_down.integer("stabilizationWindowSeconds")
     if stabilization is None:
         stabilization = _STABILIZATION_SECONDS
-    windows = [spec.window_seconds for _, spec in manifest.specs if not spec.is_by_demand]
+    windows = [spec.window_seconds for _, spec in manifest.accepted if not spec.is_by_demand]
     never = manifest.minimum == manifest.maximum or scale_down.text("selectPolicy") == "Disabled"
     if not windows or never:
         return
@@ -261,7 +261,7 @@ def _other_workloads(manifest: Manifest) -> Iterator[tuple[Workload, Wrong]]:
         kind = workload.parse_kind(scaled.text("kind") or "Deployment")
     except ValueError:
         return
-    for trigger, spec in manifest.specs:
+    for trigger, spec in manifest.accepted:
         measured = spec.pods
         if not isinstance(measured, Workload) or manifest.namespace != measured.namespace:
             continue
@@ -380,7 +380,7 @@ def short_cooldown(manifest: Manifest) -> Iterator[Wrong]:
 
 
 def _sleeping(manifest: Manifest) -> Iterator[tuple[Trigger, TriggerSpec]]:
-    for trigger, spec in manifest.specs if manifest.goes_to_zero else ():
+    for trigger, spec in manifest.accepted if manifest.goes_to_zero else ():
         # With a formula KEDA ignores whether a trigger is active, unless its number says so.
         if trigger.for_formula or not manifest.formula:
             yield trigger, spec

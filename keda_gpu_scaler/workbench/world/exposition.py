@@ -92,9 +92,12 @@ def _labels(gpu: SimulatedGpu) -> dict[str, str]:
     return labels
 
 
-class _Page(list[Metric], Collector):
+class _Page(Collector):
+    def __init__(self, metrics: Iterable[Metric]) -> None:
+        self._metrics = metrics
+
     def collect(self) -> Iterable[Metric]:
-        return self
+        return self._metrics
 
 
 def _text(metrics: Iterable[Metric]) -> bytes:
