@@ -152,6 +152,8 @@ def test_cycles_that_were_in_use_for_a_while_are_freed() -> None:
 
 
 class Cycle:
+    """Freed only by a look for garbage."""
+
     def __init__(self) -> None:
         self.itself = self
 
