@@ -348,7 +348,8 @@ class Loop(ClosedLoop[SimPod]):
 
     async def _published(self) -> None:
         """Wait for the snapshots under way: nothing else works beside the loop."""
-        await asyncio.gather(*(asyncio.all_tasks() - {asyncio.current_task()}))
+        if others := asyncio.all_tasks() - {asyncio.current_task()}:
+            await asyncio.wait(others)
 
     async def _demanded(self) -> list[Metric]:
         """Return the metric of the demand, where the trigger has one."""

@@ -77,6 +77,7 @@ SELECTING = replace(spec(), pods=Selected("ml", "models.example.com", "bert"))
         # Those that are measured may ask for more alone.
         ([*_busy(5, 95), WARMING], spec(), 475),
         ([*_busy(5, 90), WARMING], spec(), 420),  # six: as many as there are
+        ([*_busy(5, 90), WARMING], AVERAGE, 70),
         ([*_busy(5, 70), WARMING], spec(), None),
         ([*_busy(5, 95), WARMING], AVERAGE, 475 / 6),
         ([*_busy(4, 90), LOST], spec(), None),
@@ -119,6 +120,32 @@ def test_hold_is_what_the_last_known_state_was(state: State) -> None:
     without_snapshot = unknown(spec(), "it is so", Context(NOW, remembered=state))
     assert _answer(without_snapshot) == _answer(decided)
     assert without_snapshot.has_no_pods is state.is_gone
+
+
+@pytest.mark.parametrize(
+    ("remembered", "stopped", "active", "words"),
+    [
+        (State.MEASURED, False, True, "hold, kept active: it had pods when last seen"),
+        (State.ENDED, False, False, "hold, inactive: it had no pods when last seen"),
+        (
+            State.ENDED,
+            True,
+            False,
+            "hold, inactive: it was idle when last seen, and the HPA has stopped asking about it",
+        ),
+    ],
+)
+def test_what_is_remembered_is_said(
+    remembered: State, *, stopped: bool, active: bool, words: str
+) -> None:
+    decided = _decide(absence_known=False, remembered=remembered, hpa_has_stopped=stopped)
+    assert decided.active is active
+    assert decided.reason.endswith(f": {words}")
+
+
+def test_replicas_that_were_never_ready_are_counted_apart() -> None:
+    young = unseen("c", said(never=True, created=NOW - 60))
+    assert _decide(bert("b", 90, status=said()), young).starting == 1
 
 
 @pytest.mark.parametrize(

@@ -7,9 +7,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from keda_gpu_scaler.decision.decision import Decision, State
-from keda_gpu_scaler.decision.summary import hpa_metrics, recommended_replicas
+from keda_gpu_scaler.decision.summary import (
+    Summary,
+    hpa_metrics,
+    recommended_replicas,
+    summarized,
+)
 from keda_gpu_scaler.spec.spec import Demand, TriggerSpec
-from testbed.triggers import demanding, spec
+from testbed.triggers import BERT, demanding, spec
 
 BUSY = Decision(state=State.MEASURED, reason="", value=210.0, active=True, expected=2, measured=2)
 IDLE = replace(BUSY, value=0.0, active=False)
@@ -46,6 +51,8 @@ SCALES = demanding("sum(x)", demandThreshold="5")
         (SCALES, BUSY, Demand(4.0), 3),
         (SCALES, replace(BUSY, value=70.0), None, None),  # an unknown metric lets none go
         (SCALES, BUSY, None, 3),
+        # Just after a gap it raises as well.
+        (SCALES, BUSY, Demand(40.0, is_least=True), 8),
         (ALONE, replace(BUSY, value=4.0), Demand(4.0), 1),
         # Its GPUs are not seen: the demand raises, or holds.
         (ALONE, replace(UNSEEN, value=40.0), Demand(40.0), 8),
@@ -89,6 +96,41 @@ def test_an_active_trigger_asks_for_what_its_value_needs_within_the_tolerance(
     assert found >= 1
     if found not in {1, replicas}:
         assert (found - 1) * 70 - 0.1 <= value <= found * 70 + 0.1
+
+
+def test_a_line_for_people_says_what_was_decided() -> None:
+    decided = replace(
+        BUSY,
+        reason="it is so",
+        average=105.0,
+        never_seen=True,
+        unschedulable=1,
+        unschedulable_since=60.0,
+    )
+    found = summarized(BERT, spec(), decided, 3, "gpus")
+    assert found == Summary(
+        scaled_object="ml/bert",
+        workload="deployment/bert",
+        metric_name="gpu-utilization",
+        state=State.MEASURED,
+        value=210.0,
+        active=True,
+        active_by="gpus",
+        average=105.0,
+        threshold=70.0,
+        unit="%",
+        replicas=2,
+        measured=2,
+        never_seen=True,
+        unschedulable=1,
+        unschedulable_since=60.0,
+        recommended=3,
+        reason="it is so",
+        source_name="default",
+    )
+    assert found.answered_seconds_ago == 0
+    named = summarized(BERT, spec(), decided, source_name="default/ml")
+    assert (named.source_name, named.recommended, named.active_by) == ("default/ml", None, None)
 
 
 def test_each_metric_of_the_hpas_has_its_name_and_target() -> None:
