@@ -1,8 +1,8 @@
 """TriggerSpec + snapshot → decision: the state, the answer, and the reason in one sentence.
 
-Pure: no clock, no I/O, no logger. Unknown is never zero. Only `measured`, `empty` and an explicit
-`zero` give the number 0. Only a covered idle window, `ended`, `empty`, pods that were not Ready in
-time, an explicit `zero` or the memory of `ended`/`empty` give inactive.
+Pure: no clock, no I/O, no logger. Unknown is never zero. Of the load, only `measured`, `empty` and
+an explicit `zero` give the number 0. Only a covered idle window, `ended`, `empty`, pods that were
+not Ready in time, an explicit `zero` or the memory of `ended`/`empty` give inactive.
 
 `Memory` keeps the last known state of a trigger, for the time when its load becomes unknown.
 """
@@ -148,7 +148,7 @@ class Context:
     asking: Asking | None = None
     """The HPA asks about the workload, which it does while that has replicas; None: it does not."""
     hpa_has_stopped: bool = False
-    """It asked before, and has not for a minute."""
+    """It asked before, and not during the polls of the last minute."""
 
 
 def decide(spec: TriggerSpec, view: NamespaceSnapshot, context: Context) -> Decision:
@@ -196,7 +196,7 @@ def decide(spec: TriggerSpec, view: NamespaceSnapshot, context: Context) -> Deci
 
 
 def _number(state: State, workload: MeasuredWorkload) -> float | None:
-    """Return the number of the load; None: hold."""
+    """Return the number of the load; None: hold. One that ended holds, and goes as inactive."""
     if state is State.EMPTY:
         return 0.0
     is_summed = state is not State.UNKNOWN and not workload.spec.is_by_demand

@@ -67,7 +67,7 @@ class Sums:
     newest: float = 0.0
     """The sum over the newest samples; 0: no recent instant shows all that report."""
     are_full: bool = False
-    """Each of those that report has been full for a minute, or since its samples count."""
+    """Each of those that report has been full for the grace, or since its samples count."""
 
 
 class _Life(NamedTuple):
@@ -278,8 +278,8 @@ def newest(
 ) -> tuple[float, bool]:
     """Return the sum over the newest samples, and whether each replica is full.
 
-    The sum is 0 where no recent instant shows all of them. A replica is full that has been for a
-    minute, or since its samples count.
+    The sum is 0 where no recent instant shows all of them. A replica is full that has been for the
+    grace of its exporter, or since its samples count.
 
     Of several replicas one may just have left, and works for a while beside those that replace it.
     So their sum is that of the newest instant after which each of them is known to have stayed.

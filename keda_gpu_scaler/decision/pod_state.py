@@ -130,8 +130,8 @@ def expected_pods(
     1. `attribution`: it never existed.
     2. `reported_pods`: exporters show its end.
     3. `pod_status`: the cluster shows that it is gone, or that it still exists.
-    4. `load.pods_of`: it has another owner, or its owner has no replicas. One that may still be
-       in use (`in_use_unnamed`) has not ended.
+    4. `load.pods_of`: it has another owner, or its owner has no replicas. By exporters alone, one
+       that may still be in use (`in_use_unnamed`) has not ended.
     5. Here: it has no GPU, or is given up an hour after the last of the others.
     """
     alive = [pod for pod in pods if not pod.ended]
@@ -150,7 +150,7 @@ def expected_pods(
     every = [_reported(spec, pod, at, now, are_shown=are_shown) for pod in counted]
     if any(_may_load(spec, pod, at) for pod in counted) and _was_one_full(spec, every):
         every = [_once_busy(spec, reported, at) for reported in every]
-    # Nothing has shown the others for so long, and nothing says that they exist.
+    # Nothing has shown some for an hour before the newest of all, and nothing says that they exist.
     given_up_at = max((pod.last_seen for pod in pods), default=NEVER) - REMEMBERED_SECONDS
     kept = [
         reported

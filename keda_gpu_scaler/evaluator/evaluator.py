@@ -50,7 +50,7 @@ EXPLAINED_AT_ONCE = 4
 
 
 class Caller(Enum):
-    """Who asks: it decides what is waited for. Every caller but the HPA is noted as a poll."""
+    """Who asks: it decides what is waited for. `evaluate` notes all but the HPA as a poll."""
 
     POLL = auto()
     """KEDA, which polls again."""

@@ -50,7 +50,7 @@ class HpaCalls:
 
     first: float = -math.inf
     last: float = -math.inf
-    """The first and the last call of either; a look is none."""
+    """The first and the last call of either; a record is none."""
     _by_hpa: Asking | None = None
     """The HPA's calls, without a gap."""
     _polls: Asking | None = None

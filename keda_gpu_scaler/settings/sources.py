@@ -42,7 +42,7 @@ class ApiSettings(BaseModel):
     collection_seconds: values.Seconds = 30.0
     """Interval at which exporters read their GPUs (dcgm-exporter's `-c`)."""
     timeout_seconds: values.PositiveSeconds = 10.0
-    """Longest time for one query; KEDA's calls do not wait for it."""
+    """Longest time for one query; KEDA's calls wait for 2.5 s of it at most."""
     max_response_bytes: values.Bytes = LIMIT_BYTES
     """Largest answer; reading it may take ten times as much memory."""
     bearer_token: values.Token | None = None

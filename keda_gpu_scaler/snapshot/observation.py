@@ -208,7 +208,7 @@ def advance_targets(
 def absent_from_good_scrape(
     up_intervals: UpIntervals, last_seen: float, settle_seconds: float
 ) -> bool:
-    """Tell whether a good scrape after `last_seen` proves that the pod is gone.
+    """Tell whether a good scrape after `last_seen` counts as one that lacks the pod.
 
     Within the run in which it was seen, at once; in a later run only after the settling time.
     """

@@ -283,9 +283,9 @@ def _joined(
 ) -> Iterator[tuple[PodKey, Pod]]:
     """Yield each pod of the snapshot with its status.
 
-    All pods that exporters have shown are in it. A pod that only the cluster knows is in it if it
-    is listed now, or may work unseen. If an exporter has shown a pod, devices of its unknown kind
-    are GPUs.
+    All pods that exporters have shown are in it. A pod that only the cluster knows is in it while
+    lists are recent, or if it may work unseen. If an exporter has shown a pod, devices of its
+    unknown kind are GPUs.
     """
     at, reported, statuses = observation.at, reported_pods.pods, pod_statuses.pods
     shown = [statuses[key] for key in reported if key in statuses]

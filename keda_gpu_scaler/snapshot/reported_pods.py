@@ -1,8 +1,9 @@
 """The pods that exporters have shown, updated with each observation. Pure.
 
 This is the evidence of exporters alone. A pod that disappeared has *ended* only if a later good
-scrape of its own target lacked it. If it was in its target's last good scrape it is missing, and
-its state is unknown. Absence right after a target (or the whole source) came back proves nothing.
+scrape of its own target lacked it, or its GPUs are shown without it. If it was in its target's last
+good scrape it is missing, and its state is unknown. Absence right after a target (or the whole
+source) came back proves nothing.
 """
 
 import math

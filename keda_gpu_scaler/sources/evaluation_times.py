@@ -13,10 +13,11 @@ from collections.abc import Callable, Iterable
 
 from keda_gpu_scaler import errors
 from keda_gpu_scaler.snapshot.observation import Row
+from keda_gpu_scaler.times import REMEMBERED_SECONDS
 
 HISTORY_STEP_SECONDS = 120.0
 """Whether a pod existed can be seen at a coarse step, and 30 instants an hour are cheap."""
-HISTORY_SECONDS = 3600.0 + 2 * HISTORY_STEP_SECONDS
+HISTORY_SECONDS = REMEMBERED_SECONDS + 2 * HISTORY_STEP_SECONDS
 """An hour, as long as pods are waited for, and what its coarse step can hide at both ends."""
 
 
