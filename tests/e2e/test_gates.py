@@ -44,9 +44,11 @@ GATES = {
         ],
     ),
     "slow": Gate("policy", "ScalingLimited=True/ScaleUpLimit", [f"1 Pods in {LONG_SECONDS} s"]),
-    "full": Gate("max", "ScalingLimited=True/TooManyReplicas", ["maxReplicaCount 2", "3 replicas"]),
+    "full": Gate(
+        "max", "ScalingLimited=True/TooManyReplicas", ["maxReplicaCount 2", "need 3 replicas"]
+    ),
     "least": Gate(
-        "min", "ScalingLimited=True/TooFewReplicas", ["minReplicaCount 2", "for 1 replica"]
+        "min", "ScalingLimited=True/TooFewReplicas", ["minReplicaCount 2", "need 1 replica"]
     ),
     "unknown": Gate("hold", "ScalingActive=False/FailedGetExternalMetric", ["keeps 1 replica"]),
     "paused": Gate("paused", "Paused=True/ScaledObjectPaused", ["paused-replicas", "at 1"]),
