@@ -2,7 +2,7 @@
 
 import asyncio
 import random
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from typing import ParamSpec, TypeVar
@@ -260,16 +260,13 @@ class Loop(ClosedLoop[SimPod]):
         """Return a factor around 1 that differs from time to time, unless all is alike."""
         return self._chance.uniform(1 - part, 1 + part) if self.seed else 1.0
 
-    def _read(self, now: int) -> None:
-        working = self._working(now)
+    def _read(self, now: int, working: Sequence[SimPod]) -> None:
         share = self._share(now, len(working))
         weights = sum(self.weight(pod.number) for pod in working) or 1.0
         for pod in self.pods:
             own = share if share >= CAPACITY else share * self._spread(0.05)
             weight = self.weight(pod.number) * len(working) / weights
             pod.collect(now, min(CAPACITY, own * weight if working else own))
-        if now >= self.begin and self.offered(now - self.begin) > CAPACITY * len(working):
-            self.overloaded_seconds += self.collect_seconds
 
     def _share(self, now: float, working: int) -> float:
         """Return how busy each replica is that works, in percent, as exporters collect it."""

@@ -199,8 +199,8 @@ class Side(ClosedLoop[DemoPod]):
     def _create(self, created: float) -> None:
         self.pods.append(DemoPod(len(self.pods), created, *self._times(created), self.loading))
 
-    def _read(self, now: int) -> None:
-        super(Side, self)._read(now)
+    def _read(self, now: int, working: Sequence[DemoPod]) -> None:
+        super(Side, self)._read(now, working)
         for pod in self.canaries:
             pod.collect(now, self.scene.number(now - self.begin))
 

@@ -157,14 +157,17 @@ class ClosedLoop(Generic[R]):
         """Let the exporters read their GPUs, each time that they do until then."""
         every = self.collect_seconds
         for number in range(math.ceil(since / every), math.ceil(until / every)):
-            self._read(number * every)
+            now = number * every
+            working = self._working(now)
+            self._read(now, working)
+            if now >= self.begin and self.offered(now - self.begin) > CAPACITY * len(working):
+                self.overloaded_seconds += every
 
-    def _read(self, now: int) -> None:
-        working, work = len(self._working(now)), self.offered(now - self.begin)
+    def _read(self, now: int, working: Sequence[R]) -> None:
+        """Let the exporters read how busy each pod is; `working` are those that share the work."""
+        work = self.offered(now - self.begin)
         for pod in self.pods:
-            pod.collect(now, min(CAPACITY, work / max(1, working)))
-        if now >= self.begin and work > CAPACITY * working:
-            self.overloaded_seconds += self.collect_seconds
+            pod.collect(now, min(CAPACITY, work / max(1, len(working))))
 
     def _working(self, now: float) -> list[R]:
         return [pod for pod in self.pods if pod.works(now)]
