@@ -223,6 +223,7 @@ class SharedSnapshot:
         try:
             await self._samples.synchronize()
             self._tried = self._samples.instant()
+            # The first one may find evidence that was kept while no trigger asked.
             if self.snapshot is None or self._is_set_back(self._tried):
                 self._snapshot_fetcher.forget_after(self._tried)
             elif self._tried < self.snapshot.at:

@@ -346,7 +346,7 @@ def _largest(metric: GpuMetric, readings: list[_Recognized]) -> dict[float, floa
         (time, value * factor)
         for reading in readings
         if reading.metric is metric
-        for time, value in zip(reading.row.times, reading.row.values, strict=True)
+        for time, value in reading.row.points
         if 0 <= value <= limit and (value or takes_zero)
     ]
     values = dict(believed)

@@ -151,13 +151,14 @@ def _rows(
     namespaces = snapshot_query.namespaces
     for target, good in scrapes.items():
         runs_by_series: dict[PageSeries, list[Row]] = defaultdict(list)
+        named = target._asdict()
         for _, run in groupby(good, key=lambda timed: id(timed[1].samples.series)):
             instants, same = zip(*run, strict=True)
             columns = [scrape.samples.values for scrape in same]
             for position, labels in enumerate(same[0].samples.series):
                 if labels.name in names and labels.pod and labels.pod[0] in namespaces:
                     values = array("d", [column[position] for column in columns])
-                    row = Row({**dict(labels.pairs), **target._asdict()}, instants, values)
+                    row = Row({**dict(labels.pairs), **named}, instants, values)
                     runs_by_series[labels].append(row)
         for runs in runs_by_series.values():
             if len(runs) == 1:
